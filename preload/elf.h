@@ -15,13 +15,22 @@
 void *gb_elf_find(const char *object, const char *symbol);
 
 struct gb_elf_module {
-    char name[96];    /* basename, "" if unknown; the executable gives its own basename */
-    uintptr_t base;   /* load bias */
-    uintptr_t start;  /* first byte of its mapped segments */
-    uintptr_t end;    /* one past the last */
+    char name[96];   /* basename, "" if unknown; the executable gives its own basename */
+    uintptr_t base;  /* load bias */
+    uintptr_t start; /* first byte of its mapped segments */
+    uintptr_t end;   /* one past the last */
 };
 
 /* The loaded object that contains addr; false if none does. */
 bool gb_elf_module_of(const void *addr, struct gb_elf_module *out);
 
 #endif
+
+/* Under -Ipreload (rather than -iquote preload) this file stands in the way of the system's
+ * <elf.h>, which <link.h> and <sys/auxv.h> include: pass them on. */
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winclude-next-absolute-path"
+#endif
+#include_next <elf.h>
+#pragma GCC diagnostic pop

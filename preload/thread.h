@@ -1,8 +1,9 @@
 /* thread.h: helper threads. They move bytes or write files; they never call CUDA or Python.
  *
  * pthread_create lived outside libc.so.6 before glibc 2.34, so it is looked up (elf.h). A helper
- * blocks every signal but SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP (a blocked synchronous
- * signal would kill the process without its handler) and keeps the affinity of the process.
+ * blocks every signal but SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP and SIGSYS (a blocked
+ * synchronous signal would kill the process without its handler) and keeps the affinity of the
+ * process.
  */
 #ifndef GB_THREAD_H
 #define GB_THREAD_H
