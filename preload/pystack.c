@@ -71,48 +71,56 @@ static inline uint64_t guard_text(const struct gb_py_layout *l, uintptr_t text)
 }
 
 /* What tells a code object from a later one at the same address. 3.12 and later number their code
- * objects (co_version); before, the names, the first line and the line table's head must do. */
+ * objects (co_version); before, the names, the first line and three words of the line table (all of
+ * it up to 24 bytes) must do. A bytes object's allocation is never smaller than 48 bytes, so that
+ * its first word is readable even when it is empty; in a short one the other two reach back into
+ * the header, which does no harm. */
 static inline uint64_t guard_of(const struct gb_py_layout *l, uintptr_t code, bool versioned)
 {
     if (versioned)
         return *(const uint32_t *)(code + l->code_version);
-    uintptr_t lines = load_word(code + l->code_linetable);
+    uintptr_t lines = load_word(code + l->code_linetable), data = lines + l->bytes_data;
     uint64_t size = load_word(lines + l->bytes_size);
-    uint64_t head = load_word(lines + l->bytes_data); /* its allocation is never smaller */
+    uint64_t head = load_word(data), middle = load_word(data + size / 2 - 4);
+    uint64_t tail = load_word(data + size - 8);
     uint64_t first = *(const uint32_t *)(code + l->code_firstlineno);
     return guard_text(l, load_word(code + l->code_name)) ^
            guard_text(l, load_word(code + l->code_filename)) * MULTIPLIER_C ^
-           (lines + (first << 40) + (size << 20)) * MULTIPLIER_B ^ head * MULTIPLIER_A;
+           (lines + (first << 40) + (size << 20) + tail) * MULTIPLIER_B ^
+           (head + (middle << 32 | middle >> 32)) * MULTIPLIER_A;
 }
 
 /* One hash over the frames of this thread, innermost first; *count is how many. With `out`, the
- * frames themselves too. The layout's fields stay in registers because everything is inlined. */
+ * frames themselves too. Inlined twice, so that `versioned` (3.12 and later, where every frame has
+ * an owner and points at its instruction) costs no test in the loop. */
 static inline __attribute__((always_inline)) uint64_t walk(uintptr_t tstate, bool versioned,
                                                            struct gb_py_frame *out, int *count)
 {
     const struct gb_py_layout *l = &python.layout;
+    const size_t code_at = l->frame_code, previous_at = l->frame_previous;
+    const size_t position_at = l->frame_position, owner_at = l->frame_owner;
+    const bool owned = versioned || l->frame_owner != GB_PY_NONE;
+    const bool pointed = versioned || l->position == GB_PY_POINTER;
     uintptr_t frame = load_word(tstate + l->tstate_frame);
     uint64_t hash = 0;
     int n = 0;
     if (l->cframe_frame != GB_PY_NONE)
         frame = load_word(frame + l->cframe_frame);
     for (int links = 0; frame && n < GB_PYSTACK_MAX_FRAMES && links < MAX_LINKS; links++) {
-        uintptr_t code = load_word(frame + l->frame_code) & ~(uintptr_t)1;
-        uintptr_t previous = load_word(frame + l->frame_previous);
-        unsigned owner =
-            l->frame_owner != GB_PY_NONE ? *(const uint8_t *)(frame + l->frame_owner) : 0;
-        if (GB_LIKELY(owner < GB_PY_OWNER_SHIM)) {
-            uint64_t position = l->position == GB_PY_POINTER
-                                    ? load_word(frame + l->frame_position)
-                                    : *(const uint32_t *)(frame + l->frame_position);
-            uint64_t guard = guard_of(l, code, versioned);
-            uint64_t key = fold(code + guard * MULTIPLIER_C, position ^ MULTIPLIER_A);
-            if (out)
-                out[n] = (struct gb_py_frame){code, position, key, owner};
-            hash = ((hash << 29 | hash >> 35) ^ key) * MULTIPLIER_B;
-            n++;
-        }
-        frame = previous;
+        uintptr_t this = frame;
+        frame = load_word(this + previous_at);
+        unsigned owner = owned ? *(const uint8_t *)(this + owner_at) : 0;
+        if (GB_UNLIKELY(owner >= GB_PY_OWNER_SHIM))
+            continue;
+        uintptr_t code = load_word(this + code_at) & ~(uintptr_t)1; /* 3.14: tagged */
+        uint64_t position =
+            pointed ? load_word(this + position_at) : *(const uint32_t *)(this + position_at);
+        uint64_t guard = guard_of(l, code, versioned);
+        uint64_t key = fold(code + guard * MULTIPLIER_C, position ^ MULTIPLIER_A);
+        if (out)
+            out[n] = (struct gb_py_frame){code, position, key, owner};
+        hash = ((hash << 29 | hash >> 35) ^ key) * MULTIPLIER_B;
+        n++;
     }
     *count = n;
     return fold(hash ^ MULTIPLIER_A, MULTIPLIER_C);

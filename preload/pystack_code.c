@@ -62,7 +62,8 @@ static uint32_t unit_at(const uint8_t *p, unsigned kind)
     return u32;
 }
 
-/* Converts the characters of a str piece by piece; false when they cannot be read. */
+/* Converts the characters of a str piece by piece; false when they cannot be read or there is a
+ * zero among them, which no name has and a wrong offset soon meets. */
 static bool copy_utf8(gb_py_reader read, uintptr_t data, size_t length, unsigned kind, char *out,
                       size_t size, size_t *used)
 {
@@ -74,7 +75,9 @@ static bool copy_utf8(gb_py_reader read, uintptr_t data, size_t length, unsigned
             return false;
         for (size_t i = 0; i < n; i++) {
             uint32_t c = unit_at(piece + i * kind, kind);
-            if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff || c == 0)
+            if (c == 0 || c > 0x10ffff)
+                return false;
+            if (c >= 0xd800 && c < 0xe000)
                 c = REPLACEMENT;
             if (!put_utf8(out, size, used, c))
                 return true;
@@ -90,7 +93,7 @@ static bool read_text(const struct gb_py_process *py, gb_py_reader read, uintptr
 {
     const struct gb_py_layout *l = &py->layout;
     uint64_t length;
-    uint32_t state;
+    uint32_t state, end = 0;
     if (!is_a(py, read, object, py->str_type) ||
         !read_word(read, object + l->str_length, &length) ||
         !read(&state, object + l->str_state, sizeof state))
@@ -101,21 +104,25 @@ static bool read_text(const struct gb_py_process *py, gb_py_reader read, uintptr
         (ascii && kind != 1))
         return false;
     uintptr_t data = object + (ascii ? l->str_ascii : l->str_compact);
-    return copy_utf8(read, data, length, kind, out, size, used);
+    return read(&end, data + length * kind, kind) && end == 0 && /* CPython ends every str so */
+           copy_utf8(read, data, length, kind, out, size, used);
 }
 
 static bool read_table(const struct gb_py_process *py, gb_py_reader read, uintptr_t object,
                        struct gb_py_code *out)
 {
     uint64_t bytes;
-    char end;
+    uint8_t start, end;
     if (!is_a(py, read, object, py->bytes_type) ||
         !read_word(read, object + py->layout.bytes_size, &bytes) || bytes > MAX_TABLE_BYTES)
         return false;
     out->table = object + py->layout.bytes_data;
     out->table_bytes = bytes;
-    /* A bytes object ends with a zero that its size does not count. */
-    return read(&end, out->table + bytes, 1) && end == 0;
+    /* A bytes object ends with a zero that its size does not count; each entry of a location table
+     * starts with bit 7 (Objects/locations.md). */
+    if (!read(&end, out->table + bytes, 1) || end != 0 || !read(&start, out->table, 1))
+        return false;
+    return py->layout.lines != GB_PY_LOCATIONS || bytes == 0 || start & 0x80;
 }
 
 /* The instruction as a byte index; false if it does not lie in the code. */

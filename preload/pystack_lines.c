@@ -12,6 +12,12 @@
 /* Location kinds that say something about the line; all others mean "same line". */
 enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15 };
 
+/* Garbage may add up to anything; signed overflow would be undefined. */
+static int add(int line, int step)
+{
+    return (int)((unsigned)line + (unsigned)step);
+}
+
 static int line_lnotab(const uint8_t *table, size_t bytes, int line, int64_t lasti)
 {
     int64_t address = 0;
@@ -19,7 +25,7 @@ static int line_lnotab(const uint8_t *table, size_t bytes, int line, int64_t las
         address += table[i];
         if (address > lasti)
             break;
-        line += (int8_t)table[i + 1];
+        line = add(line, (int8_t)table[i + 1]);
     }
     return line;
 }
@@ -31,7 +37,7 @@ static int line_pairs(const uint8_t *table, size_t bytes, int line, int64_t last
         int step = (int8_t)table[i + 1];
         end += table[i];
         if (step != NO_LINE_STEP)
-            line += step;
+            line = add(line, step);
         if (end > lasti)
             return step == NO_LINE_STEP ? -1 : line;
     }
@@ -58,9 +64,9 @@ static int line_locations(const uint8_t *table, size_t bytes, int line, int64_t 
         unsigned kind = (*p >> 3) & 15, units = (*p & 7) + 1;
         const uint8_t *rest = ++p;
         if (kind == NO_COLUMNS || kind == LONG)
-            line = (int)((unsigned)line + (unsigned)read_signed_varint(rest, end));
+            line = add(line, read_signed_varint(rest, end));
         else if (kind >= ONE_LINE_0 && kind <= ONE_LINE_2)
-            line = (int)((unsigned)line + (kind - ONE_LINE_0));
+            line = add(line, (int)(kind - ONE_LINE_0));
         address += 2 * units;
         if (address > lasti)
             return kind == NO_LOCATION ? -1 : line;

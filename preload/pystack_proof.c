@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_LINKS (1 << 20) /* a chain longer than this is a circle */
+#define MAX_LINKS 4096 /* deep recursion is legal: what was seen so far is enough to judge */
 
 static bool read_by_pipe(void *out, uintptr_t from, size_t n)
 {
@@ -78,14 +78,16 @@ const char *gb_py_proof(const struct gb_py_process *py, uintptr_t tstate)
 {
     const struct gb_py_layout *l = &py->layout;
     struct gb_py_code code; /* 5 KiB: the proof runs once */
-    uintptr_t frame;
-    int seen = 0, links = 0;
+    uintptr_t frame, marker = 0;
+    int seen = 0;
     if (!first_frame(l, tstate, &frame))
         return "a thread state without frames";
-    for (; frame; links++) {
+    for (int links = 0; frame && links < MAX_LINKS; links++) {
         struct gb_py_frame f;
-        if (links == MAX_LINKS)
-            return "a chain of frames without an end";
+        if (frame == marker)
+            return "a chain of frames that is a circle";
+        if ((links & (links - 1)) == 0) /* Brent: a circle comes back to a marker in the end */
+            marker = frame;
         if (!read_frame(l, frame, &f) || f.owner > GB_PY_OWNER_SHIM + 1)
             return "a frame that is none";
         if (f.owner < GB_PY_OWNER_SHIM && seen++ < GB_PYSTACK_MAX_FRAMES) {
