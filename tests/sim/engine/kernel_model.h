@@ -28,6 +28,7 @@ struct sim_kernel_op {
     struct gpusim_operand *ranges; /* inputs, then outputs; malloc'ed; sim_kernel_free */
     uint8_t fill[16];
     uint32_t fill_bytes;
+    void *views; /* private to the model: element type and strides of each range */
 };
 
 void sim_kernel_decode(const char *name, void **params, uint64_t blocks, uint64_t threads,
