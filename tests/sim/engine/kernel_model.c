@@ -145,10 +145,28 @@ static bool keep(const struct sim_plan *plan, struct sim_kernel_op *op)
     return true;
 }
 
-static bool decode_family(const struct sim_launch *launch, struct sim_plan *plan)
+static void clear(struct sim_plan *plan)
 {
-    return sim_decode_elementwise(launch, plan) || sim_decode_reduce(launch, plan) ||
-           sim_decode_lists(launch, plan) || sim_decode_plain(launch, plan);
+    plan->action = SIM_KERNEL_UNKNOWN;
+    plan->input_count = plan->output_count = 0;
+    plan->extra_hash = plan->flops = 0;
+    plan->full = false;
+    plan->fill_bytes = 0;
+}
+
+static void decode_family(const struct sim_launch *launch, struct sim_plan *plan)
+{
+    static bool (*const decoders[])(const struct sim_launch *, struct sim_plan *) = {
+        sim_decode_structs, sim_decode_elementwise, sim_decode_reduce,
+        sim_decode_lists,   sim_decode_plain,
+    };
+    for (size_t i = 0; i < sizeof(decoders) / sizeof(decoders[0]); i++) {
+        if (decoders[i](launch, plan)) {
+            sim_plan_seeds(launch, plan);
+            return;
+        }
+        clear(plan);
+    }
 }
 
 /* torch.cuda._sleep(cycles), modelled at one nanosecond a cycle. */
@@ -160,15 +178,6 @@ static bool decode_spin(const struct sim_launch *launch, struct sim_kernel_op *o
     op->action = SIM_KERNEL_SPIN;
     op->duration_ns = cycles > 0 ? (uint64_t)cycles : 0;
     return true;
-}
-
-static void clear(struct sim_plan *plan)
-{
-    plan->action = SIM_KERNEL_UNKNOWN;
-    plan->input_count = plan->output_count = 0;
-    plan->extra_hash = plan->flops = 0;
-    plan->full = false;
-    plan->fill_bytes = 0;
 }
 
 void sim_kernel_decode(const char *name, void **params, uint64_t blocks, uint64_t threads,
@@ -189,8 +198,7 @@ void sim_kernel_decode(const char *name, void **params, uint64_t blocks, uint64_
         struct sim_launch launch = {sim_signature_of(name), params, blocks, threads};
         if (!launch.signature || decode_spin(&launch, op))
             return;
-        if (!decode_family(&launch, plan))
-            clear(plan);
+        decode_family(&launch, plan);
         plan->extra_hash ^= launch.signature->salt;
     }
     if (plan->action == SIM_KERNEL_UNKNOWN || !keep(plan, op))

@@ -252,10 +252,30 @@ static void finish_strides(struct elementwise *e)
             e->views[i].strides[0] = (int64_t)sim_type_bytes(e->views[i].type);
 }
 
+/* (int N, functor, std::array<char*, K>, ...) with more than one output, first in the array. */
+static bool decode_many_outputs(const struct sim_launch *launch, struct sim_plan *plan)
+{
+    const struct sim_signature *s = launch->signature;
+    unsigned outputs = (unsigned)atoi(s->templates), operands = array_length(s->templates);
+    const CUdeviceptr *data = launch->params[2];
+    uint64_t elements = (uint64_t) * (const int32_t *)launch->params[0];
+    const char *arguments = lambda_arguments(sim_template_argument(s->templates, 1));
+    enum sim_type type = arguments ? sim_type_of_text(arguments) : SIM_TYPE_F32;
+    for (unsigned i = 0; i < operands; i++)
+        if (i < outputs)
+            sim_plan_output(plan, data[i], type, elements);
+        else
+            sim_plan_input(plan, data[i], type, elements);
+    plan->action = SIM_KERNEL_HASH;
+    return operands > 0;
+}
+
 bool sim_decode_elementwise(const struct sim_launch *launch, struct sim_plan *plan)
 {
     const char *name = launch->signature->name;
     struct elementwise e;
+    if (strcmp(name, "unrolled_elementwise_kernel_for_multi_outputs") == 0)
+        return decode_many_outputs(launch, plan);
     if (!strstr(name, "elementwise_kernel") || launch->signature->count < 2 ||
         !read_arguments(launch, &e))
         return false;

@@ -96,14 +96,15 @@ static uint64_t hash_input(uint64_t hash, const struct gpusim_operand *range,
 
 /* --- writing --- */
 
-/* Numbers that are valid for the type: exponent bits stay within [0.125, 1). */
+/* Numbers that are valid for the type: exponent bits stay within [0.125, 1). A float's low half is
+ * a valid half too, for outputs whose type is only known to be four bytes wide. */
 static void make_pattern(char pattern[PATTERN_BYTES], enum sim_type type, uint64_t hash)
 {
     for (size_t at = 0, size = sim_type_bytes(type); at < PATTERN_BYTES; at += size) {
         uint64_t random = mix(hash + at);
         uint16_t half = (uint16_t)(0x3000 + random % 0x0C00);
         uint16_t brain = (uint16_t)(0x3E00 + random % 0x0180);
-        uint32_t single = (uint32_t)(0x3E000000 + random % 0x01800000);
+        uint32_t single = (uint32_t)brain << 16 | (0x3000u + (uint32_t)(random >> 32) % 0x0C00);
         uint64_t number = 0x3FC0000000000000u + random % 0x0030000000000000u;
         uint64_t whole = random & 1;
         switch (type) {

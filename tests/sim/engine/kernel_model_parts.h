@@ -104,10 +104,14 @@ void sim_plan_output(struct sim_plan *plan, CUdeviceptr ptr, enum sim_type type,
 void sim_plan_view(struct sim_plan *plan, bool output, CUdeviceptr ptr,
                    const struct sim_view *view);
 
+/* Random seeds among the parameters belong to the inputs. */
+void sim_plan_seeds(const struct sim_launch *launch, struct sim_plan *plan);
+
 /* Decoders. Each says whether the kernel is one of its family. */
 bool sim_decode_elementwise(const struct sim_launch *launch, struct sim_plan *plan);
 bool sim_decode_reduce(const struct sim_launch *launch, struct sim_plan *plan);
 bool sim_decode_lists(const struct sim_launch *launch, struct sim_plan *plan);
+bool sim_decode_structs(const struct sim_launch *launch, struct sim_plan *plan);
 bool sim_decode_plain(const struct sim_launch *launch, struct sim_plan *plan);
 
 #endif

@@ -12,8 +12,9 @@
 #include <string.h>
 
 /* counts: per parameter "role[count]", separated by spaces. Roles: o output, i input, b both,
- * - neither. A count is a product (and quotient)
- * of parameters, numbered from 1, and B, the number of blocks; none: the size is not known. */
+ * f output written as floats though it is declared as bytes, - neither. A count is a product (and
+ * quotient) of parameters, numbered from 1, of #numbers, and of B, the number of blocks; none:
+ * unknown. */
 struct rule {
     const char *name, *counts;
 };
@@ -24,18 +25,36 @@ static const struct rule rules[] = {
     {"cunn_SoftMaxForward", "oB*3 iB*3"},
     {"cunn_SoftMaxForwardSmem", "oB*3 iB*3"},
     {"cunn_SoftMaxForwardReg", "oB*3 iB*3"},
+    {"cunn_SoftMaxForwardGmem", "oB*3 iB*3"},
     {"cunn_SoftMaxBackward", "oB*4 iB*4 iB*4"},
     {"cunn_SoftMaxBackwardSmem", "oB*4 iB*4 iB*4"},
-    {"nll_loss_forward_reduce_cuda_kernel_1d", "o o i i i"},
-    {"nll_loss_forward_reduce_cuda_kernel_2d", "o o i7*8 i7 i9"},
-    {"nll_loss_backward_reduce_cuda_kernel_1d", "o i i i i"},
-    {"nll_loss_backward_reduce_cuda_kernel_2d", "o7*8 i i7 i9 i"},
-    {"max_pool_forward_nchw", "- i1/6/7*4*5 - - - - - - - - - - - - o1 o1"},
+    {"cunn_SpatialSoftMaxForward", "o3*4*5 i3*4*5"},
+    {"cunn_SpatialSoftMaxBackward", "o4*5*6 i4*5*6 i4*5*6"},
+    {"nll_loss_forward_reduce_cuda_kernel_2d", "o#1 o#1 i7*8 i7 i9"},
+    {"nll_loss_backward_reduce_cuda_kernel_2d", "o7*8 i#1 i7 i9 i#1"},
+    {"nll_loss_forward_no_reduce_cuda_kernel", "- . i . i"},
+    {"max_pool_forward_nchw", "- i1/6/7*4*5 - - - - - - - - - - - - - o1 o1"},
     {"max_pool_backward_nchw", "i3*4*7*8 i3*4*7*8 - - - - - - - - - - - - - - o3*4*5*6"},
+    {"max_pool_forward_nhwc",
+     "i2*3*4*5 - - - - - - - - - - - - - - - - - - - - - o2*3*6*7 o2*3*6*7"},
+    {"max_pool_backward_nhwc", "i3*4*7*8 i3*4*7*8 - - - - - - - - - - - - - - - - - - - o3*4*5*6"},
+    {"avg_pool2d_out_cuda_frame", "- i1/6/7*4*5 - - - - - - - - - - - o1"},
+    {"avg_pool2d_backward_out_cuda_frame", "- i1/5/6*7*8 - - - - - - - - - - - o1"},
+    {"im2col_kernel", "- i1/13/14*3*4 - - - - - - - - - - - - o1*5*6"},
+    {"col2im_kernel", "- i1/3/4*5*6*13*14 - - - - - - - - - - - - o1"},
     {"vectorized_layer_norm_kernel", "- - i1*B i1 i1 oB oB o1*B"},
-    {"layer_norm_grad_input_kernel", "iB*8 iB*8 iB iB i8 oB*8"},
-    {"layer_norm_grad_input_kernel_vectorized", "iB*8 iB*8 iB iB i8 oB*8"},
-    {"vectorized_gather_kernel", "o4*5 i i4"},
+    {"layer_norm_grad_input_kernel", "iB*7 iB*7 iB iB i7 oB*7"},
+    {"layer_norm_grad_input_kernel_vectorized", "iB*7 iB*7 iB iB i7 oB*7"},
+    {"GammaBetaBackwardCUDAKernelTemplate", "- - i1*2 i1*2 i1 i1 o2 o2"},
+    {"GammaBetaBackwardSimpleCUDAKernel", "- - i1*2 i1*2 i1 i1 o2 o2"},
+    {"batch_norm_collect_statistics_channels_last_kernel", "i6*7 o7 o7 - -"},
+    {"batch_norm_transform_input_channels_last_kernel", "i8*9 i8*9 i9 i9 i9 i9 o8*9"},
+    {"batch_norm_backward_reduce_channels_last_kernel",
+     "i11*12 i11*12 i12 i12 o12 o12 o12 o12 - -"},
+    {"batch_norm_backward_elemt_channels_last_kernel", "i10*11 i10*11 i11 i11 i11 i11 i11 o10*11"},
+    {"vectorized_gather_kernel", "f4*5/#4 i i4"},
+    {"embedding_backward_feature_kernel", "i4 i4*5 b"},
+    {"tensor_kernel_scan_outer_dim", "o3*4*5 i3*4*5"},
     {"amp_update_scale_cuda_kernel", "- - -"},
     {"elementwise_kernel_with_index", "- - o1"},
 };
@@ -60,18 +79,20 @@ static uint64_t number(const struct sim_launch *launch, unsigned index)
 static uint64_t count_of(const struct sim_launch *launch, const char *text)
 {
     uint64_t count = 1;
-    char operator= '*';
+    char sign = '*';
     if (*text == ' ' || *text == '\0')
         return 0;
     while (*text && *text != ' ') {
         char *end = (char *)text + 1;
-        uint64_t factor =
-            *text == 'B' ? launch->blocks : number(launch, (unsigned)strtoul(text, &end, 10));
-        if (operator== '*')
+        bool literal = *text == '#';
+        uint64_t factor = *text == 'B' ? launch->blocks : strtoul(text + literal, &end, 10);
+        if (*text != 'B' && !literal)
+            factor = number(launch, (unsigned)factor);
+        if (sign == '*')
             count *= factor;
         else
             count = factor ? count / factor : 0;
-        operator= * end;
+        sign = *end;
         text = *end == '*' || *end == '/' ? end + 1 : end;
     }
     return count;
@@ -131,13 +152,13 @@ static void add_operand(const struct sim_launch *launch, struct sim_plan *plan, 
     CUdeviceptr pointer;
     struct sim_view view;
     bool in = role == 'i' || role == 'b' || (role == '.' && p->constant);
-    bool out = role == 'o' || role == 'b' || (role == '.' && !p->constant);
+    bool out = role == 'o' || role == 'f' || role == 'b' || (role == '.' && !p->constant);
     if (p->kind == SIM_PARAMETER_POINTER) {
         pointer = *(const CUdeviceptr *)launch->params[index];
         if (in)
             sim_plan_input(plan, pointer, p->type, elements);
         if (out)
-            sim_plan_output(plan, pointer, p->type, elements);
+            sim_plan_output(plan, pointer, role == 'f' ? SIM_TYPE_F32 : p->type, elements);
     } else if ((p->kind == SIM_PARAMETER_ACCESSOR || p->kind == SIM_PARAMETER_INFO) &&
                view_of(p, launch->params[index], &pointer, &view) && pointer) {
         if (in)

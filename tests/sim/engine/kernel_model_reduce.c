@@ -32,24 +32,39 @@ static bool is_device_address(const void *word)
     return address > 4096 && sim_mem_alias(address, &left) != NULL;
 }
 
-static const void *find_tail(const void *argument)
+static uint64_t calculator_elements(const int32_t *calculator)
 {
-    const char *first = (const char *)argument + (4 * CONFIG_INTS + CALCULATORS_BYTES + 7) / 8 * 8;
-    for (const char *at = first; at < first + FUNCTOR_BYTES_MOST; at += 8)
-        if (is_device_address(at) && is_device_address(at + 8))
-            return at;
-    return NULL;
+    uint64_t elements = 1;
+    for (int d = 0; d < calculator[0] && d < CALCULATOR_DIMS; d++)
+        elements *= (uint32_t)calculator[1 + 3 * d];
+    return elements;
 }
 
-/* The config ends where the calculators begin; padding may precede the pointers. */
+/* The config ends where the calculators begin; padding may precede the pointers. Its second number
+ * must be what the input calculator walks over. */
 static const int32_t *find_calculators(const void *tail)
 {
     for (unsigned padding = 0; padding <= 4; padding += 4) {
         const char *at = (const char *)tail - padding - CALCULATORS_BYTES;
-        const int32_t *config = (const int32_t *)(const void *)at - CONFIG_INTS;
-        if (config[13] > 0 && config[11] * config[12] == config[13] && config[0] > 0 &&
-            config[0] <= 32 && config[1] > 0 && config[2] > 0)
-            return (const int32_t *)(const void *)at;
+        const int32_t *calculators = (const int32_t *)(const void *)at;
+        const int32_t *config = calculators - CONFIG_INTS;
+        if (config[13] > 0 && config[11] * config[12] == config[13] && config[1] > 0 &&
+            config[2] > 0 && calculators[0] >= 0 &&
+            calculator_elements(calculators) == (uint64_t)config[1])
+            return calculators;
+    }
+    return NULL;
+}
+
+static const int32_t *find(const void *argument, struct tail *tail)
+{
+    const char *first = (const char *)argument + (4 * CONFIG_INTS + CALCULATORS_BYTES + 7) / 8 * 8;
+    for (const char *at = first; at < first + FUNCTOR_BYTES_MOST; at += 8) {
+        const int32_t *calculators = find_calculators(at);
+        if (calculators && is_device_address(at) && is_device_address(at + 8)) {
+            memcpy(tail, at, sizeof(*tail));
+            return calculators;
+        }
     }
     return NULL;
 }
@@ -77,13 +92,11 @@ bool sim_decode_reduce(const struct sim_launch *launch, struct sim_plan *plan)
     if (strcmp(launch->signature->name, "reduce_kernel") != 0 || !op)
         return false;
     const char *types = op + sizeof(op_name) - 1;
-    const void *at = find_tail(launch->params[0]);
-    const int32_t *calculators = at ? find_calculators(at) : NULL;
+    struct tail tail;
+    const int32_t *calculators = find(launch->params[0], &tail);
     if (!calculators)
         return false;
     const int32_t *out_calculator = calculators + CALCULATOR_BYTES(1) / 4;
-    struct tail tail;
-    memcpy(&tail, at, sizeof(tail));
     struct sim_view in = {.type = (uint8_t)sim_type_of_text(types)};
     struct sim_view out = {.type = (uint8_t)sim_type_of_text(sim_template_argument(types, 3))};
     if (!add_dims(&in, calculators, 1, 0) || !add_dims(&in, out_calculator, 2, 1) ||
@@ -93,8 +106,11 @@ bool sim_decode_reduce(const struct sim_launch *launch, struct sim_plan *plan)
     if (tail.accumulate)
         sim_plan_view(plan, false, tail.dst[0], &out);
     sim_plan_view(plan, true, tail.dst[0], &out);
-    if (tail.outputs == 2 && is_device_address(&((const struct tail *)at)->dst[1])) {
-        out.type = SIM_TYPE_I64; /* max and min with indices */
+    if (tail.outputs == 2 && is_device_address(&tail.dst[1])) {
+        /* max and min with indices: the offsets are those of the first output's type */
+        for (unsigned d = 0; d < out.dims; d++)
+            out.strides[d] = out.strides[d] / (int64_t)sim_type_bytes(out.type) * 8;
+        out.type = SIM_TYPE_I64;
         sim_plan_view(plan, true, tail.dst[1], &out);
     }
     plan->action = SIM_KERNEL_HASH;
