@@ -44,6 +44,9 @@ struct sim_view {
     int64_t strides[SIM_MAX_DIMS]; /* bytes */
 };
 
+/* One element, converted. */
+void sim_convert(char *to, enum sim_type to_type, const char *from, enum sim_type from_type);
+
 uint64_t sim_view_elements(const struct sim_view *view);
 uint64_t sim_view_offset(const struct sim_view *view, uint64_t element);
 
