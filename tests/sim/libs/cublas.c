@@ -311,8 +311,10 @@ __attribute__((used)) static cublasStatus_t not_supported(void)
     REFUSE(S##suffix)                                                                              \
     REFUSE(D##suffix)                                                                              \
     REFUSE(C##suffix)                                                                              \
-    /* clang-format off */
-REFUSE(Z##suffix) REFUSE_ALL(axpy_v2) REFUSE_ALL(copy_v2) REFUSE_ALL(scal_v2) REFUSE_ALL(swap_v2)
+    REFUSE(Z##suffix)
+
+/* clang-format off */
+REFUSE_ALL(axpy_v2) REFUSE_ALL(copy_v2) REFUSE_ALL(scal_v2) REFUSE_ALL(swap_v2)
 REFUSE_ALL(rot_v2) REFUSE_ALL(rotg_v2) REFUSE_ALL(symm_v2) REFUSE_ALL(symv_v2) REFUSE_ALL(syr_v2)
 REFUSE_ALL(syr2_v2) REFUSE_ALL(syrk_v2) REFUSE_ALL(syr2k_v2) REFUSE_ALL(trmm_v2)
 REFUSE_ALL(trmv_v2) REFUSE_ALL(trsm_v2) REFUSE_ALL(trsv_v2) REFUSE_ALL(gemmBatched)
