@@ -242,6 +242,20 @@ static void strided_cast_types(struct elementwise *e)
         e->views[i].type = (uint8_t)sim_type_of_scalar(types[i]);
 }
 
+/* Other casting kernels hide the tensors' types behind a functor of unknown size: an element is
+ * never wider than the distance to its neighbour. */
+static void fit_types(struct elementwise *e)
+{
+    static const uint8_t by_bytes[] = {[1] = SIM_TYPE_BOOL, [2] = SIM_TYPE_F16, [4] = SIM_TYPE_F32};
+    for (unsigned i = 0; i < e->operands; i++) {
+        struct sim_view *view = &e->views[i];
+        for (unsigned d = 0; d < view->dims; d++)
+            if (view->sizes[d] > 1 && view->strides[d] > 0 && view->strides[d] <= 4 &&
+                view->strides[d] < (int64_t)sim_type_bytes(view->type))
+                view->type = by_bytes[view->strides[d]];
+    }
+}
+
 /* --- the plan --- */
 
 static void finish_strides(struct elementwise *e)
@@ -283,6 +297,8 @@ bool sim_decode_elementwise(const struct sim_launch *launch, struct sim_plan *pl
     bool copy = mentions(e.functor, "copy_kernel") && e.operands == 2;
     if (!is_contiguous && e.casts && copy)
         strided_cast_types(&e);
+    else if (!is_contiguous && e.casts)
+        fit_types(&e);
     if (is_contiguous)
         finish_strides(&e);
     plan->action = copy ? SIM_KERNEL_COPY : SIM_KERNEL_HASH;

@@ -90,7 +90,10 @@ static uint64_t hash_input(uint64_t hash, const struct gpusim_operand *range,
         return mix(hash ^ 1);
     if (view->dims)
         return mix(hash_elements(hash, base, left, view));
-    size_t bytes = range->bytes ? range->bytes : UNKNOWN_BYTES;
+    /* Blocks of PyTorch's allocator start at multiples of 512: do not look into the next one. */
+    size_t bytes = 512 - range->ptr % 512 < UNKNOWN_BYTES ? 512 - range->ptr % 512 : UNKNOWN_BYTES;
+    if (range->bytes)
+        bytes = range->bytes;
     return mix(hash_run(hash, base, bytes < left ? bytes : left));
 }
 
