@@ -19,7 +19,8 @@ SEEDS = range(1, 7)
 
 def run(script, timeout=240, **settings):
     """Runs a script under the simulated GPU and returns what it printed."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSIM_", "GPUBOOST"))}
+    env = {k: v for k, v in os.environ.items()
+           if k == "GPUSIM_BUILD" or not k.startswith(("GPUSIM_", "GPUBOOST"))}
     env.pop("LD_PRELOAD", None)
     env.update(GPUSIM_CLOCK="virtual", PYTHONWARNINGS="ignore", OMP_NUM_THREADS="1")
     env.update({k: str(v) for k, v in settings.items()})
@@ -96,6 +97,14 @@ def test_strided_and_converting_copies_are_exact():
         for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32):
             assert torch.equal((a * 50).cuda().to(dtype).cpu(), (a * 50).to(dtype)), dtype
             assert torch.equal((a * 50).to(dtype).cuda().float().cpu(), (a * 50).to(dtype).float())
+        every = torch.arange(-32768, 32768, dtype=torch.int16)
+        bits = torch.randint(-2**31, 2**31, (200_000,), dtype=torch.int64).to(torch.int32)
+        for dtype in (torch.float16, torch.bfloat16):
+            wide = every.view(dtype)
+            assert torch.equal(wide.cuda().float().cpu().nan_to_num(), wide.float().nan_to_num())
+            for single in (bits.view(torch.float32), torch.randn(200_000) * 1e-5):
+                narrow = single.cuda().to(dtype).cpu()
+                assert torch.equal(narrow.nan_to_num(), single.to(dtype).nan_to_num()), dtype
         b = torch.zeros(8, 8, device='cuda')
         b[2] = 1.5
         b[:, 3] = 7

@@ -4,13 +4,10 @@
  * of no known family becomes SIM_KERNEL_UNKNOWN with the default duration.
  */
 #include "kernel_model_parts.h"
+#include "settings.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Rates of a middling data-centre GPU; only their order of magnitude matters. */
-#define BYTES_PER_NS 1000.0
-#define FLOPS_PER_NS 20000.0
 
 static void add(struct sim_plan *plan, bool output, CUdeviceptr ptr, size_t bytes,
                 const struct sim_view *view)
@@ -121,8 +118,10 @@ static uint64_t duration_of(const struct sim_plan *plan)
         bytes += (double)plan->inputs[i].bytes;
     for (uint32_t i = 0; i < plan->output_count; i++)
         bytes += (double)plan->outputs[i].bytes;
-    double ns = sim_setting_number("GPUSIM_KERNEL_NS");
-    double memory_ns = bytes / BYTES_PER_NS, compute_ns = (double)plan->flops / FLOPS_PER_NS;
+    /* A copy reads and writes each byte, so memory moves twice what a copy does. */
+    double memory_ns = bytes / (2 * SIM_NUMBER(D2D_GBPS));
+    double compute_ns = (double)plan->flops / (1000 * SIM_NUMBER(TFLOPS));
+    double ns = SIM_NUMBER(KERNEL_NS);
     ns = memory_ns > ns ? memory_ns : ns;
     return (uint64_t)(compute_ns > ns ? compute_ns : ns);
 }
@@ -186,7 +185,7 @@ void sim_kernel_decode(const char *name, void **params, uint64_t blocks, uint64_
     static _Thread_local struct sim_plan *plan; /* some 60 KiB: too much for a caller's stack */
     memset(op, 0, sizeof(*op));
     op->action = SIM_KERNEL_UNKNOWN;
-    op->duration_ns = (uint64_t)sim_setting_number("GPUSIM_KERNEL_NS");
+    op->duration_ns = (uint64_t)SIM_NUMBER(KERNEL_NS);
     if (!plan)
         plan = calloc(1, sizeof(*plan));
     if (!plan || !params)

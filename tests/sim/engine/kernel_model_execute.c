@@ -6,11 +6,13 @@
  * at the first FIRST_BYTES, the last SPOT_BYTES and at most SPOTS_MOST places whose distance is a
  * power of two, hence a multiple of the lattice where the writer was sparse. Contents only are
  * hashed, never addresses. Numbers written are finite, in (0.1, 1); integers are 0 or 1.
+ * GPUSIM_BYTES=sampled: exact copies and fills of long runs do both ends only, as the engine's do.
  * Thread rule: the engine calls one execute at a time for overlapping memory. Failure rule: an
  * operand outside every live allocation is skipped, one that is cut short is used as far as it
  * goes.
  */
 #include "kernel_model_parts.h"
+#include "settings.h"
 
 #include <string.h>
 
@@ -202,6 +204,12 @@ static void execute_hash(const struct sim_kernel_op *op, const struct sim_view *
 
 /* --- exact --- */
 
+/* How much of the middle of a run is left out. */
+static size_t skipped(size_t bytes)
+{
+    return SIM_TEXT(BYTES)[0] == 's' && bytes > 2 * FIRST_BYTES ? bytes - 2 * FIRST_BYTES : 0;
+}
+
 static void copy_elements(char *to, size_t to_left, const struct sim_view *out, const char *from,
                           size_t from_left, const struct sim_view *in, uint64_t elements)
 {
@@ -235,7 +243,10 @@ static void execute_copy(const struct sim_kernel_op *op, const struct sim_view *
     if (!in_view->dims && !out_view->dims && in_view->type == out_view->type) {
         size_t bytes = in->bytes < out->bytes ? in->bytes : out->bytes;
         bytes = bytes < from_left ? bytes : from_left;
-        memmove(to, from, bytes < to_left ? bytes : to_left);
+        bytes = bytes < to_left ? bytes : to_left;
+        size_t hole = skipped(bytes), first = hole ? FIRST_BYTES : bytes;
+        memmove(to, from, first);
+        memmove(to + first + hole, from + first + hole, bytes - first - hole);
         return;
     }
     copy_elements(to, to_left, out_view, from, from_left, in_view, elements_of(out, out_view));
@@ -246,7 +257,7 @@ static void fill_run(char *to, size_t bytes, const uint8_t *value, size_t value_
 {
     size_t done = value_bytes < bytes ? value_bytes : bytes;
     memcpy(to, value, done);
-    while (done < bytes) {
+    while (done && done < bytes) {
         size_t part = done < bytes - done ? done : bytes - done;
         memcpy(to + done, to, part);
         done += part;
@@ -262,7 +273,10 @@ static void execute_fill(const struct sim_kernel_op *op, const struct sim_view *
     if (!to || op->fill_bytes == 0)
         return;
     if (!view->dims) {
-        fill_run(to, out->bytes < left ? out->bytes : left, op->fill, op->fill_bytes);
+        size_t bytes = out->bytes < left ? out->bytes : left;
+        size_t hole = skipped(bytes), first = hole ? FIRST_BYTES : bytes;
+        fill_run(to, first, op->fill, op->fill_bytes);
+        fill_run(to + first + hole, bytes - first - hole, op->fill, op->fill_bytes);
         return;
     }
     uint64_t elements = sim_view_elements(view);
