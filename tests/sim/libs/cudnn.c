@@ -3,7 +3,7 @@
  * PyTorch takes this (v7 style) interface when TORCH_CUDNN_V8_API_DISABLED=1; each call becomes one
  * modelled operation whose operand sizes come from the descriptors. One algorithm is offered.
  * Thread rule: handles and descriptors belong to their creator. Failure rule: what is not modelled
- * (RNN, CTC, the backend interface) answers CUDNN_STATUS_NOT_SUPPORTED.
+ * (CTC, spatial transformers, the backend interface) answers CUDNN_STATUS_NOT_SUPPORTED.
  */
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* most of the interface's are */
 #include "common/cudnn_descriptors.h"
@@ -11,10 +11,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-struct cudnnContext {
-    cudaStream_t stream;
-};
 
 /* --- the library and its handle --- */
 
@@ -385,14 +381,8 @@ __attribute__((used)) static cudnnStatus_t not_supported(void)
 REFUSE(BackendCreateDescriptor) REFUSE(BackendDestroyDescriptor) REFUSE(BackendExecute)
 REFUSE(BackendFinalize) REFUSE(BackendGetAttribute) REFUSE(BackendSetAttribute) REFUSE(CTCLoss)
 REFUSE(CTCLoss_v8) REFUSE(CreateCTCLossDescriptor) REFUSE(DestroyCTCLossDescriptor)
-REFUSE(GetCTCLossWorkspaceSize) REFUSE(GetCTCLossWorkspaceSize_v8)
-REFUSE(SetCTCLossDescriptorEx) REFUSE(SetCTCLossDescriptor_v9) REFUSE(CreateDropoutDescriptor)
-REFUSE(DestroyDropoutDescriptor) REFUSE(DropoutGetStatesSize) REFUSE(RestoreDropoutDescriptor)
-REFUSE(SetDropoutDescriptor) REFUSE(CreateRNNDataDescriptor) REFUSE(DestroyRNNDataDescriptor)
-REFUSE(CreateRNNDescriptor) REFUSE(DestroyRNNDescriptor) REFUSE(SetRNNDataDescriptor)
-REFUSE(SetRNNDescriptor_v8) REFUSE(GetRNNTempSpaceSizes) REFUSE(GetRNNWeightParams)
-REFUSE(GetRNNWeightSpaceSize) REFUSE(RNNBackwardData_v8) REFUSE(RNNBackwardWeights_v8)
-REFUSE(RNNForward) REFUSE(CreateSpatialTransformerDescriptor)
+REFUSE(GetCTCLossWorkspaceSize) REFUSE(GetCTCLossWorkspaceSize_v8) REFUSE(SetCTCLossDescriptorEx)
+REFUSE(SetCTCLossDescriptor_v9) REFUSE(CreateSpatialTransformerDescriptor)
 REFUSE(DestroySpatialTransformerDescriptor) REFUSE(SetSpatialTransformerNdDescriptor)
 REFUSE(SpatialTfGridGeneratorBackward) REFUSE(SpatialTfGridGeneratorForward)
 REFUSE(SpatialTfSamplerBackward) REFUSE(SpatialTfSamplerForward)

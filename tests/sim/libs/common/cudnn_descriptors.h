@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cudnnContext {
+    cudaStream_t stream;
+};
+
 #define MAX_DIMS 8
 
 struct shape {
