@@ -12,7 +12,7 @@
 #include "gb.h"
 
 struct gb_stall_event {
-    uint64_t start_ns;    /* gb_now_ns at entry */
+    uint64_t start_ns; /* gb_now_ns at entry */
     uint64_t blocked_ns;
     uint64_t queued_ns;   /* UINT64_MAX: not known */
     uint64_t transfer_ns; /* UINT64_MAX: not known */
@@ -24,10 +24,10 @@ struct gb_stall_event {
 
 /* Totals that do not belong to one site; filled by the stall model and the policies. */
 struct gb_totals {
-    uint64_t first_enqueue_ns;  /* 0: nothing was ever enqueued */
+    uint64_t first_enqueue_ns; /* 0: nothing was ever enqueued */
     uint64_t last_drain_ns;
-    uint64_t idle_ns;           /* all idle time charged */
-    uint64_t hook_ns;           /* our own measured cost, estimate from sampled calls */
+    uint64_t idle_ns; /* all idle time charged */
+    uint64_t hook_ns; /* our own measured cost, estimate from sampled calls */
     uint64_t launches;
     uint64_t staged_copies, staged_bytes;
     uint64_t forwarded_copies, forwarded_bytes; /* pageable copies left to the driver */
@@ -46,9 +46,12 @@ int gb_named_counts(struct gb_named_count *out, int max);
 /* Called once at arm time from the application's thread: makes the run directory, starts the
  * helper. Silent when GPUBOOST_OUT is "none". */
 void gb_record_open(void);
+/* Any thread: pushes an event; cheap and silent when the record is off. */
 void gb_record_stall(const struct gb_stall_event *event);
+/* Name of a device, when it becomes known (once per device, not from a hot path). */
+void gb_record_device(int ordinal, const char *name);
 /* From the destructor: drains the ring, writes the last snapshot and the end line, then the
- * summary on stderr. `clean` is false when exit was forced. */
+ * summary on stderr. Nothing in a process that never armed and in a forked child. */
 void gb_record_close(void);
 /* Path of the run directory, "" when there is none. */
 const char *gb_record_path(void);
