@@ -61,7 +61,7 @@ static inline uint64_t guard_text(const struct gb_py_layout *l, uintptr_t text)
     uint64_t length = load_word(text + l->str_length), hash = load_word(text + l->str_length + 8);
     if (GB_LIKELY(hash != UINT64_MAX) || length < 8)
         return hash ^ length;
-    bool ascii = (*(const uint32_t *)(text + l->str_state) >> l->ascii_bit) & 1;
+    bool ascii = GB_PY_STR_ASCII(*(const uint32_t *)(text + l->str_state));
     uint64_t end[2] = {0, 0};
     const char *data = (const char *)text + (ascii ? l->str_ascii : l->str_compact);
     memcpy(end, data + length - 8, 8);

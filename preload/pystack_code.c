@@ -98,8 +98,8 @@ static bool read_text(const struct gb_py_process *py, gb_py_reader read, uintptr
         !read_word(read, object + l->str_length, &length) ||
         !read(&state, object + l->str_state, sizeof state))
         return false;
-    unsigned kind = (state >> l->kind_shift) & 7;
-    bool compact = (state >> l->compact_bit) & 1, ascii = (state >> l->ascii_bit) & 1;
+    unsigned kind = GB_PY_STR_KIND(state);
+    bool compact = GB_PY_STR_COMPACT(state), ascii = GB_PY_STR_ASCII(state);
     if (!compact || length > MAX_TEXT_UNITS || (kind != 1 && kind != 2 && kind != 4) ||
         (ascii && kind != 1))
         return false;

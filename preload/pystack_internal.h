@@ -23,6 +23,11 @@ enum gb_py_position {
 };
 #define GB_PY_NONE 0xffff /* this version has no such field */
 
+/* Bits of the word at str_state, the same in every build with a GIL (PyASCIIObject.state). */
+#define GB_PY_STR_KIND(state)    (((state) >> 2) & 7)
+#define GB_PY_STR_COMPACT(state) (((state) >> 5) & 1)
+#define GB_PY_STR_ASCII(state)   (((state) >> 6) & 1)
+
 struct gb_py_layout {
     uint16_t minor;
     uint16_t runtime_finalizing;
@@ -34,9 +39,8 @@ struct gb_py_layout {
     uint16_t ob_type, ob_size;
     uint16_t bytes_size, bytes_data;
     uint16_t str_length, str_state, str_ascii, str_compact;
-    uint16_t kind_shift, compact_bit, ascii_bit; /* inside the word at str_state */
-    uint16_t position, lines;                    /* enum gb_py_position, enum gb_py_lines */
-    bool published;                              /* from _PyRuntime.debug_offsets */
+    uint16_t position, lines; /* enum gb_py_position, enum gb_py_lines */
+    bool published;           /* from _PyRuntime.debug_offsets */
 };
 
 struct gb_py_process {

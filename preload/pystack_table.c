@@ -27,7 +27,7 @@ static void *carve(char **at, size_t bytes)
     return p;
 }
 
-/* First pass with at == NULL only adds up the sizes. Indexes have two slots an entry. */
+/* A first pass at a made-up address only adds up the sizes. Indexes have two slots an entry. */
 static size_t lay_out(struct gb_py_table *t, char *at)
 {
     const struct gb_py_limits *l = &t->limits;

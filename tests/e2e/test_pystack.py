@@ -16,8 +16,9 @@ CASES = os.path.join(HERE, "pystack_cases.py")
 NAMES = ["nested", "extract_stack", "closures", "generators", "throw_close", "async",
          "comprehensions", "decorators", "callbacks", "metaclass", "weakref_and_del",
          "exec_and_lines", "unicode", "recursion", "threads", "other_thread_runs",
-         "foreign_threads", "fork", "deadlock", "trace_and_profile", "address_reuse",
-         "ids_are_canonical", "frames_limit", "proof_refuses", "lines", "native", "elf_old_hash"]
+         "foreign_threads", "fork", "deadlock", "daemon_threads_at_exit", "trace_and_profile",
+         "address_reuse", "ids_are_canonical", "frames_limit", "proof_refuses", "lines", "native",
+         "elf_old_hash"]
 WANTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
@@ -53,11 +54,11 @@ def probe(tmp_path_factory):
     return str(path)
 
 
-def run(python, probe, case, **kwargs):
+def run(python, probe, case, **more):
     env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
-    env["PYTHONIOENCODING"] = "utf-8:backslashreplace"
+    env.update(more, PYTHONIOENCODING="utf-8:backslashreplace")
     return subprocess.run([python, "-X", "faulthandler", CASES, probe, case], text=True, env=env,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, **kwargs)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
 
 
 def test_every_case_is_listed(probe):
@@ -137,3 +138,23 @@ def test_seccomp_style_refusal_of_process_vm_readv(probe):
     if "ptrace" in result.stdout.lower():
         pytest.skip("strace may not trace here")
     assert result.returncode == 0 and "on: CPython" in result.stdout, result.stdout
+
+
+def test_native_frames_without_and_with_libunwind_beside_the_library(probe, tmp_path):
+    """A libunwind that cannot be loaded: 0 frames and a status; a good one beside us is preferred."""
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "libunwind.so.8").write_bytes(b"not a library")
+    result = run(sys.executable, probe, "native", LD_LIBRARY_PATH=str(broken))
+    assert result.returncode == 0 and "native: off: no libunwind.so.8" in result.stdout, result.stdout
+    good = next(iter(glob.glob("/usr/lib*/libunwind.so.8") +
+                     glob.glob("/usr/lib/*-linux-gnu/libunwind.so.8")), None)
+    if not good:
+        pytest.skip("no libunwind.so.8 on this machine")
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    shutil.copy(probe, beside / "pystack_probe.so")
+    shutil.copy(good, beside / "libunwind.so.8")
+    result = run(sys.executable, str(beside / "pystack_probe.so"), "native",
+                 LD_LIBRARY_PATH=str(broken))
+    assert result.returncode == 0 and "native: on: libunwind.so.8" in result.stdout, result.stdout

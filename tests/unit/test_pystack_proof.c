@@ -58,8 +58,7 @@ static void make_text(struct image *m, size_t at, const char *text)
     const struct gb_py_layout *l = &m->py.layout;
     put(m, at + l->ob_type, m->py.str_type);
     put(m, at + l->str_length, strlen(text));
-    put(m, at + l->str_state,
-        1ull << l->kind_shift | 1ull << l->compact_bit | 1ull << l->ascii_bit);
+    put(m, at + l->str_state, 1 << 2 | 1 << 5 | 1 << 6); /* one byte a character, compact, ASCII */
     memcpy(m->memory + at + l->str_ascii, text, strlen(text) + 1);
 }
 
