@@ -117,9 +117,10 @@ void gb_native_frame_name(const void *pc, char *buf, size_t size)
         snprintf(buf, size, "%p", pc);
         return;
     }
+    size_t offset = (uintptr_t)pc - m.base;
     *(void **)&address_info = find_loader("dladdr");
     if (address_info && address_info(call, &info) && info.dli_sname)
-        snprintf(buf, size, "%s+0x%zx (%s)", m.name, (uintptr_t)pc - m.base, info.dli_sname);
+        snprintf(buf, size, "%s+0x%zx (%s)", m.name, offset, info.dli_sname);
     else
-        snprintf(buf, size, "%s+0x%zx", m.name, (uintptr_t)pc - m.base);
+        snprintf(buf, size, "%s+0x%zx", m.name, offset);
 }

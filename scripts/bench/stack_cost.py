@@ -86,7 +86,8 @@ def main():
         for frames in DEPTHS:
             rows.append(measure(library, frames, max(5, args.repeats), args.calls))
         status = library.stack_cost_status().decode()
-    print(f"stack capture, hot, ns ({status}; empty call {rows[0]['empty_call_ns']:.1f} ns taken off)")
+    empty = rows[0]["empty_call_ns"]
+    print(f"stack capture, hot, ns ({status}; empty call {empty:.1f} ns taken off)")
     print("  frames    min  median    max  budget")
     for row in rows:
         budget = row["budget_ns"] or "-"

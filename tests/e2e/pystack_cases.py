@@ -93,7 +93,7 @@ def case_fork():
 
 
 def case_deadlock():
-    """A holds a lock and captures, B holds the GIL and wants the lock: the capture must not wait."""
+    """A holds a lock and captures, B holds the GIL and wants the lock: no one may wait for ever."""
     started = threading.Event()
     result = []
     def a():
@@ -112,7 +112,7 @@ def case_deadlock():
 
 
 def case_daemon_threads_at_exit():
-    """Daemon threads go on capturing while the interpreter is torn down: no crash, exit status 0."""
+    """Daemon threads capture while the interpreter is torn down: no crash, exit status 0."""
     import atexit
     many = released.probe_capture_many
     def hammer():
@@ -177,7 +177,8 @@ def case_address_reuse():
         kind = i % 4
         name = "f" if kind == 1 else f"f{i}"
         file = "<same>" if kind < 2 else f"<file number {i}>"
-        source = "\n" * (i % 50 if kind != 3 else 0) + f"def {name}(): check(cap(), here())\n{name}()"
+        source = "\n" * (i % 50 if kind != 3 else 0)
+        source += f"def {name}(): check(cap(), here())\n{name}()"
         code = compile(source, file, "exec")
         addresses.add(id(code))
         exec(code, space)
@@ -239,8 +240,8 @@ def case_lines():
     sample = ["argparse", "ast", "asyncio/tasks", "bdb", "cgitb", "configparser", "dataclasses",
               "decimal", "difflib", "doctest", "email/message", "enum", "fractions", "ftplib",
               "functools", "http/client", "inspect", "json/decoder", "logging/__init__", "mailbox",
-              "multiprocessing/pool", "optparse", "pathlib", "pdb", "pickle", "pickletools", "pydoc",
-              "random", "shutil", "smtplib", "statistics", "subprocess", "tarfile", "tempfile",
+              "multiprocessing/pool", "optparse", "pathlib", "pdb", "pickle", "pickletools",
+              "pydoc", "random", "shutil", "smtplib", "statistics", "subprocess", "tarfile", "tempfile",
               "threading", "tokenize", "turtle", "typing", "unittest/mock", "uuid", "zipfile"]
     step = 2
     if sys.version_info < (3, 10):
@@ -311,7 +312,8 @@ def case_elf_old_hash():
 def main():
     case = sys.argv[2]
     if case == "list":
-        print("\n".join(n[5:] for n in sorted({**globals(), **vars(pystack_shapes)}) if n.startswith("case_")))
+        names = sorted({**globals(), **vars(pystack_shapes)})
+        print("\n".join(n[5:] for n in names if n.startswith("case_")))
         return 0
     if case == "status":
         got = cap()

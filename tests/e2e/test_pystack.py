@@ -93,7 +93,8 @@ def test_unknown_version_is_off_with_a_reason(probe, version, tmp_path):
     script.write_text("import ctypes, sys\n"
                       "lib = ctypes.CDLL(sys.argv[1])\n"
                       "lib.probe_status.restype = ctypes.c_char_p\n"
-                      "sys.stdout.write('%d %s' % (lib.probe_capture(), lib.probe_status().decode()))\n")
+                      "seen = lib.probe_capture(), lib.probe_status().decode()\n"
+                      "sys.stdout.write('%d %s' % seen)\n")
     result = subprocess.run([python, str(script), probe], text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, timeout=60)
     print(result.stdout)
@@ -134,19 +135,21 @@ def test_seccomp_style_refusal_of_process_vm_readv(probe):
     python = FOUND[0].values[0] if FOUND else sys.executable
     result = subprocess.run([strace, "-f", "-qq", "-o", "/dev/null", "-e",
                              "inject=process_vm_readv:error=EPERM", python, CASES, probe, "nested"],
-                            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            timeout=120)
     if "ptrace" in result.stdout.lower():
         pytest.skip("strace may not trace here")
     assert result.returncode == 0 and "on: CPython" in result.stdout, result.stdout
 
 
 def test_native_frames_without_and_with_libunwind_beside_the_library(probe, tmp_path):
-    """A libunwind that cannot be loaded: 0 frames and a status; a good one beside us is preferred."""
+    """One that cannot be loaded: 0 frames and a status; a good one beside us is preferred."""
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "libunwind.so.8").write_bytes(b"not a library")
     result = run(sys.executable, probe, "native", LD_LIBRARY_PATH=str(broken))
-    assert result.returncode == 0 and "native: off: no libunwind.so.8" in result.stdout, result.stdout
+    assert result.returncode == 0, result.stdout
+    assert "native: off: no libunwind.so.8" in result.stdout
     good = next(iter(glob.glob("/usr/lib*/libunwind.so.8") +
                      glob.glob("/usr/lib/*-linux-gnu/libunwind.so.8")), None)
     if not good:
