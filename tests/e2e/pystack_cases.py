@@ -241,8 +241,8 @@ def case_lines():
               "decimal", "difflib", "doctest", "email/message", "enum", "fractions", "ftplib",
               "functools", "http/client", "inspect", "json/decoder", "logging/__init__", "mailbox",
               "multiprocessing/pool", "optparse", "pathlib", "pdb", "pickle", "pickletools",
-              "pydoc", "random", "shutil", "smtplib", "statistics", "subprocess", "tarfile", "tempfile",
-              "threading", "tokenize", "turtle", "typing", "unittest/mock", "uuid", "zipfile"]
+              "pydoc", "random", "shutil", "smtplib", "statistics", "subprocess", "tarfile",
+              "tempfile", "threading", "tokenize", "turtle", "typing", "unittest/mock", "uuid", "zipfile"]
     step = 2
     if sys.version_info < (3, 10):
         form, table = 0, lambda c: c.co_lnotab
