@@ -24,6 +24,7 @@
 
 #define LINE_MAX_BYTES 1024
 #define PATIENCE_NS    1000000000u  /* for a reader that does not read */
+#define LONGEST_NS     5000000000u  /* for one that reads very slowly */
 #define WINDOW_NS      10000000000u /* rate limit: at most so many lines ... */
 #define WINDOW_LINES   48u          /* ... in this time */
 
@@ -80,8 +81,9 @@ static bool wait_writable(int fd, uint64_t deadline_ns)
 
 static void write_all(const struct sink *sink, const char *text, size_t length)
 {
-    uint64_t patience = __atomic_load_n(&reader_is_stuck, __ATOMIC_RELAXED) ? 0 : PATIENCE_NS;
-    uint64_t deadline = gb_now_ns() + patience;
+    uint64_t start = gb_now_ns();
+    bool stuck = __atomic_load_n(&reader_is_stuck, __ATOMIC_RELAXED);
+    uint64_t deadline = stuck ? start : start + PATIENCE_NS;
     while (length) {
         if (!wait_writable(sink->fd, deadline)) {
             __atomic_store_n(&reader_is_stuck, true, __ATOMIC_RELAXED);
@@ -93,6 +95,8 @@ static void write_all(const struct sink *sink, const char *text, size_t length)
         if (n <= 0)
             continue;
         __atomic_store_n(&reader_is_stuck, false, __ATOMIC_RELAXED);
+        uint64_t next = gb_now_ns() + PATIENCE_NS;
+        deadline = next < start + LONGEST_NS ? next : start + LONGEST_NS;
         text += n;
         length -= (size_t)n;
     }
