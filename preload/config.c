@@ -90,7 +90,7 @@ static void set_text(const struct gb_option *o, const char *value, void *field)
 
 bool gb_config_set(const struct gb_option *o, const char *value, bool apply)
 {
-    struct gb_config scratch;
+    struct gb_config scratch = {0}; /* where a value goes that is only checked */
     void *field = (char *)(apply ? &gb_config : &scratch) + o->offset;
     switch (o->kind) {
     case GB_KIND_BOOL:

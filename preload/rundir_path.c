@@ -17,7 +17,7 @@ static void add_value(struct gb_text *t, const char *value)
                                   "0123456789._-";
     char clean[65];
     size_t n = 0;
-    for (; value[n] && n < sizeof clean - 1; n++)
+    for (; n < sizeof clean - 1 && value[n]; n++)
         clean[n] = strchr(allowed, value[n]) && (n || value[n] != '.') ? value[n] : '_';
     clean[n] = 0;
     gb_text_add(t, "%s", n ? clean : "none");
