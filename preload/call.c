@@ -1,0 +1,117 @@
+/* call.c: begin and end of a hooked call, the calling thread's context. See call.h for the rules.
+ */
+#include "call.h"
+
+#include "counters.h"
+#include "driver_api.h"
+#include "pystack.h"
+#include "stall.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SAMPLE_EVERY 256 /* power of two */
+
+GB_TLS struct gb_thread gb_thread = {.last_stream = GB_NO_STREAM};
+
+uint32_t gb_thread_id(void)
+{
+    if (GB_UNLIKELY(!gb_thread.tid))
+        gb_thread.tid = (uint32_t)syscall(SYS_gettid);
+    return gb_thread.tid;
+}
+
+void gb_thread_forget_stream(void)
+{
+    gb_thread.last_stream = GB_NO_STREAM;
+}
+
+void gb_thread_context_set(CUcontext context)
+{
+    gb_thread_forget_stream();
+    gb_thread.context = context;
+    gb_thread.context_known = true;
+}
+
+void gb_thread_context_push(CUcontext context)
+{
+    if (gb_thread.depth < GB_CONTEXT_DEPTH)
+        gb_thread.below[gb_thread.depth] = gb_thread.context_known ? gb_thread.context : NULL;
+    gb_thread.depth++;
+    gb_thread_context_set(context);
+}
+
+void gb_thread_context_unknown(void)
+{
+    gb_thread_forget_stream();
+    gb_thread.context_known = false;
+}
+
+void gb_thread_context_pop(void)
+{
+    gb_thread_context_unknown();
+    if (gb_thread.depth && --gb_thread.depth < GB_CONTEXT_DEPTH && gb_thread.below[gb_thread.depth])
+        gb_thread_context_set(gb_thread.below[gb_thread.depth]);
+}
+
+/* Asking the driver is the exception: with one context in the process there is nothing to ask. The
+ * call reads thread-local state of the driver and neither blocks nor creates anything. */
+CUcontext gb_thread_context(void)
+{
+    if (GB_LIKELY(gb_thread.context_known && gb_thread.context))
+        return gb_thread.context;
+    CUcontext only = gb_only_context();
+    if (only)
+        return only;
+    CUcontext context = NULL;
+    GB_COUNT(gb_counters.context_asked, 1);
+    if (gb_driver.cuCtxGetCurrent && gb_driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
+        gb_thread_context_set(context);
+    return context;
+}
+
+bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const void *frame,
+                   const void *caller)
+{
+    struct gb_thread *t = &gb_thread;
+    bool driver = gb_hook_is_driver(hook);
+    if (GB_UNLIKELY(__atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_ARMED) &&
+        (!driver || !gb_armed()))
+        return false;
+    if ((uintptr_t)frame < t->outer_frame)
+        return false;
+    *call = (struct gb_call){.hook = hook, .caller = caller, .handle = stream};
+    call->sampled = (++t->sample & (SAMPLE_EVERY - 1)) == 0;
+    if (GB_UNLIKELY(call->sampled))
+        call->entered_ns = gb_now_ns();
+    t->outer_frame = (uintptr_t)frame;
+    call->stream = stream == t->last_stream ? t->last_slot : gb_stream_of(stream);
+    if (call->stream) {
+        call->seq = call->stream->seq;
+        call->was_done = call->stream->done >= call->seq;
+        call->was_dry = __atomic_load_n(&call->stream->gpu->dry, __ATOMIC_RELAXED);
+    }
+    call->start_ns = gb_now_ns();
+    return true;
+}
+
+void gb_call_stack(struct gb_call *call)
+{
+    if (!call->has_stack)
+        call->stack_id = gb_pystack_capture();
+    call->has_stack = true;
+}
+
+void gb_call_returns(struct gb_call *call)
+{
+    call->end_ns = gb_now_ns();
+    gb_thread.outer_frame = 0;
+}
+
+void gb_call_leave(struct gb_call *call)
+{
+    if (GB_UNLIKELY(call->sampled)) {
+        uint64_t ours = gb_now_ns() - call->entered_ns - (call->end_ns - call->start_ns);
+        gb_stall_cost(ours * SAMPLE_EVERY);
+    }
+}

@@ -1,0 +1,113 @@
+/* copy_place.c: asks the driver about contexts, streams and pointers. See copy_place.h. */
+#include "copy_place.h"
+
+#include "driver_api.h"
+#include "lock.h"
+
+#define CONTEXTS_MAX 16
+
+struct context_facts {
+    CUcontext context;
+    CUdevice device;
+    enum gb_place_answer answer; /* FITS, CONTEXT or COHERENT */
+};
+
+static struct context_facts known[CONTEXTS_MAX];
+static uint32_t known_count;
+static gb_lock lock;
+
+static bool is_primary(CUcontext context, CUdevice device)
+{
+    CUcontext primary = NULL;
+    if (gb_driver.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
+        return false;
+    gb_real.f.cuDevicePrimaryCtxRelease_v2(device);
+    return primary == context;
+}
+
+static struct context_facts ask(CUcontext context)
+{
+    struct context_facts facts = {.context = context, .answer = GB_PLACE_CONTEXT};
+    int coherent = 1;
+    if (gb_driver.cuCtxGetDevice(&facts.device) != CUDA_SUCCESS ||
+        !is_primary(context, facts.device))
+        return facts;
+    if (gb_driver.cuDeviceGetAttribute(
+            &coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+            facts.device) != CUDA_SUCCESS)
+        return facts;
+    facts.answer = coherent ? GB_PLACE_COHERENT : GB_PLACE_FITS;
+    return facts;
+}
+
+/* The lock is not held while the driver is asked; two threads may ask the same. */
+static struct context_facts facts_of(CUcontext context)
+{
+    uint32_t count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++)
+        if (known[i].context == context)
+            return known[i];
+    struct context_facts facts = ask(context);
+    gb_lock_acquire(&lock);
+    if (known_count < CONTEXTS_MAX) {
+        known[known_count] = facts;
+        __atomic_store_n(&known_count, known_count + 1, __ATOMIC_RELEASE);
+    }
+    gb_lock_release(&lock);
+    return facts;
+}
+
+static bool stream_is_of(CUstream stream, CUcontext context)
+{
+    CUcontext owner = NULL;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return true;
+    return gb_driver.cuStreamGetCtx(stream, &owner) == CUDA_SUCCESS && owner == context;
+}
+
+struct pointer_facts {
+    CUmemorytype type; /* 0: memory that CUDA does not know */
+    int managed, device, sync_memops;
+};
+
+/* For a pointer that CUDA does not know every attribute comes back as its default, with success
+ * (CUDA driver API, cuPointerGetAttributes). */
+static bool ask_pointer(const void *pointer, struct pointer_facts *out)
+{
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+    void *values[] = {&out->type, &out->managed, &out->device, &out->sync_memops};
+    *out = (struct pointer_facts){0};
+    return gb_driver.cuPointerGetAttributes(GB_ARRAY_LEN(attributes), attributes, values,
+                                            (CUdeviceptr)(uintptr_t)pointer) == CUDA_SUCCESS;
+}
+
+static bool is_pageable(const void *pointer)
+{
+    struct pointer_facts facts;
+    return ask_pointer(pointer, &facts) && !facts.type && !facts.managed;
+}
+
+static bool is_device_memory(const void *pointer, CUdevice device)
+{
+    struct pointer_facts facts;
+    return ask_pointer(pointer, &facts) && facts.type == CU_MEMORYTYPE_DEVICE && !facts.managed &&
+           !facts.sync_memops && facts.device == device;
+}
+
+enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const struct gb_copy *copy)
+{
+    struct context_facts facts = facts_of(context);
+    const uint8_t *src = copy->src, *dst = copy->dst;
+    size_t last = copy->bytes - 1;
+    if (facts.answer != GB_PLACE_FITS)
+        return facts.answer;
+    if (!stream_is_of(stream, context))
+        return GB_PLACE_CONTEXT;
+    if (!is_pageable(src) || !is_pageable(src + last))
+        return GB_PLACE_SOURCE;
+    if (!is_device_memory(dst, facts.device) || !is_device_memory(dst + last, facts.device))
+        return GB_PLACE_DESTINATION;
+    return GB_PLACE_FITS;
+}

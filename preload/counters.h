@@ -1,0 +1,13 @@
+/* counters.h: the named counters of counters.def. Relaxed, any thread, no failure. */
+#ifndef GB_COUNTERS_H
+#define GB_COUNTERS_H
+
+#include "gb.h"
+
+struct gb_counters {
+#define GB_COUNTER(field, name) gb_counter field;
+#include "counters.def"
+};
+extern struct gb_counters gb_counters;
+
+#endif

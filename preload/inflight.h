@@ -1,0 +1,84 @@
+/* inflight.h: what has been given to each stream, what is known to be done, when a GPU runs dry.
+ *
+ * Every stream counts its operations (seq) and remembers up to which one a wait has seen it done
+ * (done). An event remembers the stream and count it was recorded at, so that waiting for it proves
+ * as much; a stream that waits for an event inherits it when it is itself seen done. A GPU (one per
+ * context) is dry when all kernels of all its streams are known to be done; copies do not count:
+ * what is measured is the idle time of the compute engine.
+ * Thread rule: counting is a plain add without a lock, a lost update between two threads that use
+ * one stream at once costs accuracy only; the tables take one short lock. Failure rule: a full
+ * table makes the GPU look busy, so that no idle time is charged that was not seen.
+ */
+#ifndef GB_INFLIGHT_H
+#define GB_INFLIGHT_H
+
+#include "hooks.h"
+
+#define GB_STREAM_DEPENDENCIES 8
+/* No stream has this handle: the cache of a thread is empty. */
+#define GB_NO_STREAM ((CUstream) ~(uintptr_t)0)
+
+struct gb_site;
+
+struct gb_gpu {
+    CUcontext context;
+    uint32_t dry;             /* all kernels are known to be done */
+    uint32_t streams_missing; /* the table of streams was full: never dry */
+    uint64_t dry_ns;          /* since when; idle time before it is already charged */
+    struct gb_site *dry_site; /* who made it so; NULL: nobody, before the first work */
+    struct gb_stream *streams;
+};
+
+struct gb_dependency {
+    struct gb_stream *stream;
+    uint64_t seq; /* of that stream */
+    uint64_t at;  /* of the waiting stream */
+};
+
+struct gb_stream {
+    CUcontext context;
+    CUstream handle;
+    uint32_t tid; /* of the thread, for the per-thread default stream */
+    uint32_t used;
+    struct gb_gpu *gpu;
+    uint64_t seq;         /* operations given to it */
+    uint64_t kernel_seq;  /* seq of the last one that runs on the compute engine */
+    uint64_t done;        /* operations known to be done */
+    uint64_t not_kernels; /* operations among seq that are copies and waits */
+    uint32_t capturing;   /* capture.c; with seq and kernel_seq as they were before */
+    uint64_t capture_seq, capture_kernel_seq;
+    struct gb_stream *next_of_gpu;
+    struct gb_dependency waits[GB_STREAM_DEPENDENCIES];
+    uint32_t wait_next;
+};
+
+/* The stream with this handle in the calling thread's context; NULL when the table is full. */
+struct gb_stream *gb_stream_of(CUstream handle);
+/* The GPU of the calling thread's context. */
+struct gb_gpu *gb_gpu_here(void);
+
+/* The event was recorded on the stream / the stream waits for the event. */
+void gb_event_recorded(CUevent event, struct gb_stream *stream);
+void gb_stream_waits(struct gb_stream *stream, CUevent event);
+/* What a wait for the event proves: false when nothing is known about it. */
+bool gb_event_position(CUevent event, struct gb_stream **stream, uint64_t *seq);
+bool gb_event_is_done(CUevent event);
+
+/* A wait has shown that the stream's operations up to seq are done. */
+void gb_stream_done(struct gb_stream *stream, uint64_t seq);
+/* Are all kernels of the GPU known to be done? */
+bool gb_gpu_is_done(const struct gb_gpu *gpu);
+/* Everything given to the streams of the GPU so far, and that all of it is done. At most
+ * GB_SNAPSHOT_MAX streams; the others stay as they are. */
+#define GB_SNAPSHOT_MAX 64
+struct gb_snapshot {
+    uint32_t count;
+    struct gb_stream *stream[GB_SNAPSHOT_MAX];
+    uint64_t seq[GB_SNAPSHOT_MAX];
+};
+void gb_gpu_snapshot(struct gb_gpu *gpu, struct gb_snapshot *out);
+void gb_snapshot_done(const struct gb_snapshot *snapshot);
+
+uint64_t gb_kernels_total(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* pinned.c: rings of pinned staging chunks. See pinned.h for the rules. */
+#include "pinned.h"
+
+#include "budget.h"
+#include "config.h"
+#include "counters.h"
+#include "driver_api.h"
+
+#include <sys/mman.h>
+
+#define RINGS_MAX       16
+#define RING_CHUNKS     4 /* enough for copying and sending to overlap; more only costs cache */
+#define MIN_CHUNK_BYTES (256u << 10)
+
+static struct gb_pinned_ring rings[RINGS_MAX];
+static gb_counter registered_bytes, limit_bytes;
+
+uint64_t gb_pinned_bytes(void)
+{
+    return GB_READ(registered_bytes);
+}
+
+uint64_t gb_pinned_limit_bytes(void)
+{
+    return GB_READ(limit_bytes);
+}
+
+/* A ring that belongs to the context, or a free one, taken; NULL when it is taken already. */
+static struct gb_pinned_ring *find(CUcontext context, bool *full)
+{
+    *full = false;
+    for (int i = 0; i < RINGS_MAX; i++) {
+        struct gb_pinned_ring *ring = &rings[i];
+        CUcontext owner = NULL;
+        if (__atomic_load_n(&ring->context, __ATOMIC_ACQUIRE) != context &&
+            (!__atomic_compare_exchange_n(&ring->context, &owner, context, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE) &&
+             owner != context))
+            continue;
+        return __atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQ_REL) ? NULL : ring;
+    }
+    *full = true;
+    return NULL;
+}
+
+/* Reserves address space within the budget; nothing is pinned yet. */
+static bool reserve(struct gb_pinned_ring *ring)
+{
+    uint64_t chunk = gb_config.chunk_bytes & ~(uint64_t)0xffff;
+    uint64_t want =
+        chunk * RING_CHUNKS < gb_config.ring_bytes ? chunk * RING_CHUNKS : gb_config.ring_bytes;
+    uint64_t budget = gb_budget_pinned_bytes(want);
+    while (chunk * 2 > budget && chunk > MIN_CHUNK_BYTES)
+        chunk /= 2;
+    chunk &= ~(uint64_t)0xffff;
+    uint64_t chunks = chunk ? budget / chunk : 0;
+    if (chunks > GB_RING_CHUNKS_MAX)
+        chunks = GB_RING_CHUNKS_MAX;
+    if (chunks == 0)
+        return false;
+    void *memory =
+        mmap(NULL, chunk * chunks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    ring->memory = memory;
+    ring->chunk_bytes = chunk;
+    ring->limit = (uint32_t)chunks;
+    ring->mapped_bytes = chunk * chunks;
+    GB_COUNT(limit_bytes, ring->mapped_bytes);
+    return true;
+}
+
+/* Pins one more chunk. Its pages are touched by the driver as it pins them. */
+static bool grow(struct gb_pinned_ring *ring)
+{
+    struct gb_pinned_chunk *chunk = &ring->chunks[ring->count];
+    chunk->memory = ring->memory + ring->chunk_bytes * ring->count;
+    chunk->in_use = false;
+    if (gb_driver.cuEventCreate(&chunk->sent, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        return false;
+    if (gb_real.f.cuMemHostRegister_v2(chunk->memory, ring->chunk_bytes, 0) != CUDA_SUCCESS) {
+        gb_driver.cuEventDestroy_v2(chunk->sent);
+        return false;
+    }
+    ring->count++;
+    GB_COUNT(registered_bytes, ring->chunk_bytes);
+    return true;
+}
+
+enum gb_pinned_answer gb_pinned_take(CUcontext context, uint64_t bytes, struct gb_pinned_ring **out)
+{
+    bool full;
+    struct gb_pinned_ring *ring = find(context, &full);
+    if (!ring)
+        return full ? GB_PINNED_NONE : GB_PINNED_BUSY;
+    if (!ring->refused && !ring->memory)
+        ring->refused = !reserve(ring);
+    while (!ring->refused && ring->count < ring->limit && ring->chunk_bytes * ring->count < bytes)
+        if (!grow(ring))
+            ring->limit = ring->count;
+    if (ring->refused || ring->count == 0) {
+        ring->refused = true;
+        gb_pinned_put(ring);
+        return GB_PINNED_NONE;
+    }
+    *out = ring;
+    return GB_PINNED_TAKEN;
+}
+
+void gb_pinned_put(struct gb_pinned_ring *ring)
+{
+    __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Memory that cannot be unregistered stays mapped: the driver may still know it. */
+static void dismantle(struct gb_pinned_ring *ring)
+{
+    bool clean = true;
+    for (uint32_t i = 0; i < ring->count; i++) {
+        gb_driver.cuEventDestroy_v2(ring->chunks[i].sent);
+        clean &= gb_real.f.cuMemHostUnregister(ring->chunks[i].memory) == CUDA_SUCCESS;
+    }
+    GB_COUNT(registered_bytes, -(ring->chunk_bytes * ring->count));
+    GB_COUNT(limit_bytes, -ring->mapped_bytes);
+    if (clean && ring->memory)
+        munmap(ring->memory, ring->mapped_bytes);
+    ring->memory = NULL;
+    ring->count = ring->limit = 0;
+}
+
+static bool dismantle_idle_rings(bool refuse)
+{
+    bool freed = false;
+    for (int i = 0; i < RINGS_MAX; i++) {
+        struct gb_pinned_ring *ring = &rings[i];
+        if (!__atomic_load_n(&ring->context, __ATOMIC_ACQUIRE) ||
+            __atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQ_REL))
+            continue;
+        freed |= ring->count > 0;
+        if (ring->memory)
+            dismantle(ring);
+        ring->refused = refuse;
+        gb_pinned_put(ring);
+    }
+    return freed;
+}
+
+/* Not asked for again: the program needs the memory. */
+bool gb_pinned_give_back(void)
+{
+    bool freed = dismantle_idle_rings(true);
+    if (freed)
+        GB_COUNT(gb_counters.ring_given_back, 1);
+    return freed;
+}
+
+void gb_pinned_context_ends(void)
+{
+    dismantle_idle_rings(false);
+}

@@ -1,0 +1,50 @@
+/* pinned.h: the ring of pinned staging chunks that a staged copy goes through, one per context.
+ *
+ * A copy takes the whole ring for its duration; a second one that comes meanwhile is forwarded, so
+ * that nobody ever waits for somebody else's copy. Memory is MAP_SHARED, so that a forked child
+ * neither copies nor loses it, and is registered chunk by chunk inside copies that wait anyway,
+ * while their stream is idle.
+ * Thread rule: the application's thread, its context current, inside relaxed capture mode where it
+ * calls the driver. Failure rule: no ring; a context that was refused one is not asked again.
+ */
+#ifndef GB_PINNED_H
+#define GB_PINNED_H
+
+#include "hooks.h"
+
+#define GB_RING_CHUNKS_MAX 8
+
+struct gb_pinned_chunk {
+    uint8_t *memory;
+    CUevent sent; /* recorded behind the copy that last read the chunk */
+    bool in_use;  /* ... and perhaps not yet seen complete */
+};
+
+struct gb_pinned_ring {
+    CUcontext context;
+    uint32_t busy;
+    bool refused;
+    uint8_t *memory;
+    uint64_t mapped_bytes;
+    uint64_t chunk_bytes;
+    uint32_t limit, count; /* chunks that may be and that are registered */
+    struct gb_pinned_chunk chunks[GB_RING_CHUNKS_MAX];
+};
+
+enum gb_pinned_answer { GB_PINNED_TAKEN, GB_PINNED_BUSY, GB_PINNED_NONE };
+
+/* Takes the context's ring with chunks for `bytes`, as far as the budget allows (at least one). */
+enum gb_pinned_answer gb_pinned_take(CUcontext context, uint64_t bytes,
+                                     struct gb_pinned_ring **out);
+/* None of its chunks may be in use by the GPU any more. */
+void gb_pinned_put(struct gb_pinned_ring *ring);
+/* A host allocation of the program failed: gives back every ring that is not taken; true when that
+ * freed memory. */
+bool gb_pinned_give_back(void);
+/* The calling thread is about to end a context. */
+void gb_pinned_context_ends(void);
+
+uint64_t gb_pinned_bytes(void);
+uint64_t gb_pinned_limit_bytes(void);
+
+#endif

@@ -1,0 +1,328 @@
+/* stall.c: accounting of blocked and idle time. See stall.h for the model and its rules. */
+#include "stall.h"
+
+#include "config.h"
+#include "counters.h"
+#include "native_stack.h"
+#include "pinned.h"
+#include "policy.h"
+#include "ranges.h"
+#include "record.h"
+#include "site.h"
+#include "stamp.h"
+#include "transfer_rate.h"
+
+#define SMALL_COPY_BYTES (64u << 10) /* pageable H2D up to here returns at once (pytorch.md B1) */
+#define LATE_STACK_NS    20000u      /* a call that rarely blocks is looked at from here on */
+#define UNKNOWN          UINT64_MAX
+
+static struct {
+    gb_counter first_work_ns, last_dry_ns, idle_ns, cost_ns, stamp_cost_ps;
+    gb_counter forwarded_copies, forwarded_bytes;
+} totals;
+
+/* ---- charging ---- */
+
+static void say(const struct gb_stall_event *event)
+{
+    if (event->blocked_ns >= gb_config.stall_ns || event->idle_ns >= gb_config.stall_ns)
+        gb_record_stall(event);
+}
+
+static struct gb_site *site_of(struct gb_call *call)
+{
+    gb_call_stack(call);
+    return gb_site_find(call->hook, call->stack_id, call->caller);
+}
+
+struct split {
+    uint64_t queued_ns, transfer_ns; /* UNKNOWN: not known */
+};
+
+static void charge_blocked(struct gb_call *call, struct gb_site *site, uint64_t bytes,
+                           struct split split, uint64_t idle_ns)
+{
+    uint64_t blocked = call->end_ns - call->start_ns;
+    GB_COUNT(site->calls, 1);
+    GB_COUNT(site->bytes, bytes);
+    GB_COUNT(site->blocked_ns, blocked);
+    if (split.queued_ns == UNKNOWN) {
+        GB_COUNT(site->unsplit_ns, blocked);
+    } else {
+        GB_COUNT(site->queued_ns, split.queued_ns);
+        GB_COUNT(site->transfer_ns, split.transfer_ns);
+    }
+    if (call->staged)
+        GB_COUNT(site->staged, 1);
+    if (blocked > GB_READ(site->max_blocked_ns))
+        __atomic_store_n(&site->max_blocked_ns, blocked, __ATOMIC_RELAXED);
+    if (blocked >= gb_config.stall_ns)
+        gb_site_native(site);
+    say(&(struct gb_stall_event){.start_ns = call->start_ns,
+                                 .blocked_ns = blocked,
+                                 .queued_ns = split.queued_ns,
+                                 .transfer_ns = split.transfer_ns,
+                                 .idle_ns = idle_ns,
+                                 .bytes = bytes,
+                                 .site = site->id,
+                                 .tid = gb_thread_id()});
+}
+
+static void charge_idle(struct gb_site *site, uint64_t ns)
+{
+    GB_COUNT(site->idle_ns, ns);
+    GB_COUNT(totals.idle_ns, ns);
+}
+
+/* Charges the time since the GPU ran dry up to `now` to who made it so. */
+static void charge_bubble(struct gb_gpu *gpu, uint64_t now)
+{
+    struct gb_site *site = gpu->dry_site;
+    uint64_t since = gpu->dry_ns;
+    if (!site || now <= since)
+        return;
+    charge_idle(site, now - since);
+    GB_COUNT(site->bubbles, 1);
+    say(&(struct gb_stall_event){.start_ns = since,
+                                 .queued_ns = UNKNOWN,
+                                 .transfer_ns = UNKNOWN,
+                                 .idle_ns = now - since,
+                                 .site = site->id,
+                                 .tid = gb_thread_id()});
+}
+
+static void note_first_work(uint64_t now)
+{
+    if (GB_UNLIKELY(!GB_READ(totals.first_work_ns)))
+        __atomic_store_n(&totals.first_work_ns, now, __ATOMIC_RELAXED);
+}
+
+/* One thread takes the bubble; the others find the GPU busy already. */
+GB_COLD void gb_stall_ends_bubble(struct gb_gpu *gpu)
+{
+    uint32_t dry = 1;
+    if (!__atomic_compare_exchange_n(&gpu->dry, &dry, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    uint64_t now = gb_now_ns();
+    note_first_work(now);
+    charge_bubble(gpu, now);
+}
+
+/* Work that a wait has shown to be done may have been the GPU's last: then it is dry since `now`.
+ */
+static bool ran_dry(struct gb_gpu *gpu, struct gb_site *site, uint64_t now)
+{
+    if (__atomic_load_n(&gpu->dry, __ATOMIC_RELAXED) || !gb_gpu_is_done(gpu))
+        return false;
+    gpu->dry_ns = now;
+    gpu->dry_site = site;
+    __atomic_store_n(&totals.last_dry_ns, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpu->dry, 1, __ATOMIC_SEQ_CST);
+    if (!gb_gpu_is_done(gpu)) /* another thread gave it work meanwhile */
+        __atomic_store_n(&gpu->dry, 0, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* ---- copies ---- */
+
+bool gb_copy_is_background(const struct gb_copy *copy)
+{
+    if (!copy->async)
+        return false;
+    switch (copy->direction) {
+    case GB_COPY_H2D:
+        return copy->bytes <= SMALL_COPY_BYTES ||
+               gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE;
+    case GB_COPY_D2H:
+        return gb_ranges_touch(copy->dst, copy->bytes) != GB_RANGE_NONE;
+    default:
+        return true;
+    }
+}
+
+/* A copy that was given to the stream and is not done: device to device ones use the compute
+ * engine's memory path and end a bubble, the others leave it running. */
+static void account_background(struct gb_call *call, const struct gb_copy *copy)
+{
+    struct gb_stream *stream = call->stream;
+    if (stream && copy->direction == GB_COPY_D2D) {
+        gb_stamp_kernel(call->handle);
+    } else if (stream) {
+        stream->seq++;
+        stream->not_kernels++;
+        note_first_work(call->start_ns);
+    }
+    if (call->end_ns - call->start_ns >= LATE_STACK_NS)
+        charge_blocked(call, site_of(call), copy->bytes, (struct split){UNKNOWN, UNKNOWN}, 0);
+}
+
+static struct split split_copy(const struct gb_call *call, const struct gb_copy *copy)
+{
+    uint64_t blocked = call->end_ns - call->start_ns;
+    uint64_t transfer;
+    if (call->staged) {
+        transfer = blocked > call->queued_ns ? blocked - call->queued_ns : 0;
+    } else if (call->was_done) {
+        transfer = blocked;
+        gb_rate_learn(copy->direction, copy->bytes, blocked);
+    } else if (copy->bytes <= SMALL_COPY_BYTES) {
+        transfer = 0;
+    } else if (!gb_rate_estimate(copy->direction, copy->bytes, &transfer)) {
+        return (struct split){UNKNOWN, UNKNOWN};
+    }
+    if (transfer > blocked)
+        transfer = blocked;
+    return (struct split){blocked - transfer, transfer};
+}
+
+/* A copy that is done when it returns, and with it all earlier work of its stream. */
+static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
+{
+    struct gb_stream *stream = call->stream;
+    struct gb_site *site = site_of(call);
+    struct split split = split_copy(call, copy);
+    uint64_t idle = 0;
+    if (stream) {
+        struct gb_gpu *gpu = stream->gpu;
+        note_first_work(call->start_ns);
+        gb_stream_done(stream, call->seq);
+        if (call->was_dry && __atomic_load_n(&gpu->dry, __ATOMIC_RELAXED)) {
+            charge_bubble(gpu, call->start_ns);
+            idle = call->end_ns - call->start_ns;
+            gpu->dry_ns = call->end_ns;
+            gpu->dry_site = site;
+            __atomic_store_n(&totals.last_dry_ns, call->end_ns, __ATOMIC_RELAXED);
+        } else if (ran_dry(gpu, site, call->end_ns)) {
+            idle = split.transfer_ns == UNKNOWN ? 0 : split.transfer_ns;
+        }
+        charge_idle(site, idle);
+    }
+    charge_blocked(call, site, copy->bytes, split, idle);
+}
+
+void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
+{
+    gb_call_returns(call);
+    if (ok && !copy->bytes)
+        ok = false; /* nothing was copied and nothing waited for */
+    if (ok && copy->direction == GB_COPY_H2D && copy->bytes > SMALL_COPY_BYTES && !call->staged &&
+        gb_ranges_touch(copy->src, copy->bytes) == GB_RANGE_NONE) {
+        GB_COUNT(totals.forwarded_copies, 1);
+        GB_COUNT(totals.forwarded_bytes, copy->bytes);
+    }
+    if (ok && gb_copy_is_background(copy))
+        account_background(call, copy);
+    else if (ok)
+        account_blocking(call, copy);
+    gb_call_leave(call);
+}
+
+/* ---- waits ---- */
+
+static void account_wait(struct gb_call *call, struct gb_gpu *gpu, bool was_done)
+{
+    if (was_done && call->end_ns - call->start_ns < LATE_STACK_NS)
+        return; /* it had nothing to wait for */
+    struct gb_site *site = site_of(call);
+    uint64_t blocked = call->end_ns - call->start_ns;
+    charge_blocked(call, site, 0, (struct split){blocked, 0}, 0);
+    if (gpu)
+        ran_dry(gpu, site, call->end_ns);
+}
+
+void gb_stall_stream(struct gb_call *call, bool ok)
+{
+    gb_call_returns(call);
+    if (ok && call->stream) {
+        gb_stream_done(call->stream, call->seq);
+        account_wait(call, call->stream->gpu, call->was_done);
+    }
+    gb_call_leave(call);
+}
+
+void gb_stall_event(struct gb_call *call, CUevent event, bool ok)
+{
+    struct gb_stream *stream;
+    uint64_t seq;
+    gb_call_returns(call);
+    if (ok && gb_event_position(event, &stream, &seq)) {
+        bool was_done = stream->done >= seq;
+        gb_stream_done(stream, seq);
+        account_wait(call, stream->gpu, was_done);
+    } else if (ok) {
+        account_wait(call, NULL, true);
+    }
+    gb_call_leave(call);
+}
+
+void gb_stall_gpu(struct gb_call *call, struct gb_gpu *gpu, const struct gb_snapshot *snapshot,
+                  bool ok)
+{
+    gb_call_returns(call);
+    if (ok && gpu) {
+        gb_snapshot_done(snapshot);
+        account_wait(call, gpu, call->was_dry);
+    }
+    gb_call_leave(call);
+}
+
+void gb_stall_query(struct gb_call *call, struct gb_stream *stream, uint64_t seq)
+{
+    gb_call_returns(call);
+    if (stream && stream->done < seq) {
+        gb_stream_done(stream, seq);
+        if (!__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED) && gb_gpu_is_done(stream->gpu))
+            ran_dry(stream->gpu, site_of(call), call->end_ns);
+    }
+    gb_call_leave(call);
+}
+
+void gb_stall_other(struct gb_call *call, uint64_t bytes)
+{
+    gb_call_returns(call);
+    if (call->end_ns - call->start_ns >= LATE_STACK_NS)
+        charge_blocked(call, site_of(call), bytes, (struct split){UNKNOWN, UNKNOWN}, 0);
+    gb_call_leave(call);
+}
+
+/* ---- our own cost, totals ---- */
+
+void gb_stall_cost(uint64_t ns)
+{
+    GB_COUNT(totals.cost_ns, ns);
+}
+
+/* Times the stamp of a kernel on a stream and a GPU of its own, since measuring it in place would
+ * cost more than the stamp does. */
+void gb_stall_calibrate(void)
+{
+    enum { ROUNDS = 2000 };
+    static struct gb_gpu gpu;
+    static struct gb_stream stream = {.gpu = &gpu};
+    struct gb_thread *t = &gb_thread;
+    CUstream handle = t->last_stream;
+    struct gb_stream *slot = t->last_slot;
+    t->last_slot = &stream;
+    uint64_t start = gb_now_ns();
+    for (int i = 0; i < ROUNDS; i++) {
+        gb_stamp_kernel(handle);
+        __asm__ volatile("" ::: "memory");
+    }
+    uint64_t spent = gb_now_ns() - start;
+    t->last_slot = slot;
+    __atomic_store_n(&totals.stamp_cost_ps, spent * 1000 / ROUNDS, __ATOMIC_RELAXED);
+}
+
+void gb_totals_read(struct gb_totals *out)
+{
+    *out = (struct gb_totals){
+        .first_enqueue_ns = GB_READ(totals.first_work_ns),
+        .last_drain_ns = GB_READ(totals.last_dry_ns),
+        .idle_ns = GB_READ(totals.idle_ns),
+        .launches = gb_kernels_total(),
+        .forwarded_copies = GB_READ(totals.forwarded_copies),
+        .forwarded_bytes = GB_READ(totals.forwarded_bytes),
+    };
+    out->hook_ns = GB_READ(totals.cost_ns) + out->launches * GB_READ(totals.stamp_cost_ps) / 1000;
+    gb_policy_totals(out);
+}

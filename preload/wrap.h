@@ -1,0 +1,212 @@
+/* wrap.h: the bodies of the wrappers, one macro per family of hooks.def.
+ *
+ * Each reads the same: begin (or forward), what must be known before the wait, the real call, the
+ * accounting. RESULT is CUresult or cudaError_t; success is 0 in both. A wrapper returns what the
+ * real function returned, bit for bit, and reads out-parameters only after success.
+ * Thread rule: the application's thread, no lock across the real call. Failure rule: forward.
+ */
+#ifndef GB_WRAP_H
+#define GB_WRAP_H
+
+#include "call.h"
+#include "pinned.h"
+#include "policy.h"
+#include "ranges.h"
+#include "record.h"
+#include "stall.h"
+#include "stamp.h"
+
+/* Stream expressions of hooks.def. */
+#define GB_LEGACY     ((CUstream)0)
+#define GB_PER_THREAD CU_STREAM_PER_THREAD
+#define GB_PT(s)      ((s) ? (CUstream)(s) : CU_STREAM_PER_THREAD)
+
+/* Copy expressions of hooks.def. */
+#define GB_SYNC  false
+#define GB_ASYNC true
+#define GB_COPY_OF(direction, dst, src, bytes, mode)                                               \
+    {                                                                                              \
+        direction, (void *)(uintptr_t)(dst), (const void *)(uintptr_t)(src), bytes, GB_##mode      \
+    }
+#define GB_COPY_H2D(d, s, n, mode)     GB_COPY_OF(GB_COPY_H2D, d, s, n, mode)
+#define GB_COPY_D2H(d, s, n, mode)     GB_COPY_OF(GB_COPY_D2H, d, s, n, mode)
+#define GB_COPY_D2D(d, s, n, mode)     GB_COPY_OF(GB_COPY_D2D, d, s, n, mode)
+#define GB_COPY_ANY(d, s, n, mode)     GB_COPY_OF(GB_COPY_OTHER, d, s, n, mode)
+#define GB_COPY_KIND(d, s, n, k, mode) GB_COPY_OF(gb_direction_of(k), d, s, n, mode)
+
+/* cudaMemcpyDefault leaves it to the driver; the policies ask it, accounting does not guess. */
+static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
+{
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return GB_COPY_H2D;
+    case cudaMemcpyDeviceToHost:
+        return GB_COPY_D2H;
+    case cudaMemcpyDeviceToDevice:
+        return GB_COPY_D2D;
+    default:
+        return GB_COPY_OTHER;
+    }
+}
+
+#define GB_BEGIN(hook, handle)                                                                     \
+    gb_call_begin(&call, hook, (CUstream)(handle), __builtin_frame_address(0),                     \
+                  __builtin_return_address(0))
+
+/* ---- given to a stream, never waits ---- */
+#define GB_WRAP_enqueue(RESULT, symbol, handle, copy, args)                                        \
+    {                                                                                              \
+        if (GB_MAY_STAMP())                                                                        \
+            gb_stamp_kernel((CUstream)(handle));                                                   \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_WRAP_record(RESULT, symbol, handle, copy, args)                                         \
+    {                                                                                              \
+        struct gb_stream *on = GB_MAY_STAMP() ? gb_stamp_stream((CUstream)(handle)) : NULL;        \
+        if (GB_LIKELY(on != NULL))                                                                 \
+            gb_event_recorded(e, on);                                                              \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_WRAP_wait(RESULT, symbol, handle, copy, args)                                           \
+    {                                                                                              \
+        struct gb_stream *on = GB_MAY_STAMP() ? gb_stamp_stream((CUstream)(handle)) : NULL;        \
+        if (GB_LIKELY(on != NULL))                                                                 \
+            gb_stream_waits(on, e);                                                                \
+        return gb_real.f.symbol args;                                                              \
+    }
+
+/* ---- copies ---- */
+#define GB_WRAP_copy(RESULT, symbol, handle, copy, args)                                           \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        const struct gb_copy what = GB_COPY_##copy;                                                \
+        if (!gb_copy_is_background(&what))                                                         \
+            gb_call_stack(&call);                                                                  \
+        RESULT result = 0;                                                                         \
+        if (!gb_policies_copy(&call, &what))                                                       \
+            result = gb_real.f.symbol args;                                                        \
+        gb_stall_copy(&call, &what, result == 0);                                                  \
+        return result;                                                                             \
+    }
+/* Copies and fills of other shapes: timed, and counted as work of the stream. */
+#define GB_WRAP_timed(RESULT, symbol, handle, copy, args)                                          \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        gb_stamp_kernel((CUstream)(handle));                                                       \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_other(&call, 0);                                                                  \
+        return result;                                                                             \
+    }
+
+/* ---- waits and queries ---- */
+#define GB_WRAP_sync_stream(RESULT, symbol, handle, copy, args)                                    \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        if (!call.was_done)                                                                        \
+            gb_call_stack(&call);                                                                  \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_stream(&call, result == 0);                                                       \
+        return result;                                                                             \
+    }
+#define GB_WRAP_sync_event(RESULT, symbol, event, copy, args)                                      \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, GB_LEGACY))                                                \
+            return gb_real.f.symbol args;                                                          \
+        if (!gb_event_is_done(event))                                                              \
+            gb_call_stack(&call);                                                                  \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_event(&call, event, result == 0);                                                 \
+        return result;                                                                             \
+    }
+#define GB_WRAP_sync_context(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        struct gb_gpu *gpu = gb_gpu_here();                                                        \
+        struct gb_snapshot given;                                                                  \
+        if (gpu)                                                                                   \
+            gb_gpu_snapshot(gpu, &given);                                                          \
+        if (!call.was_dry)                                                                         \
+            gb_call_stack(&call);                                                                  \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_gpu(&call, gpu, &given, result == 0);                                             \
+        return result;                                                                             \
+    }
+#define GB_WRAP_query(RESULT, symbol, handle, copy, args)                                          \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_query(&call, result == 0 ? call.stream : NULL, call.seq);                         \
+        return result;                                                                             \
+    }
+#define GB_WRAP_query_event(RESULT, symbol, event, copy, args)                                     \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        struct gb_stream *on = NULL;                                                               \
+        uint64_t seq = 0;                                                                          \
+        if (!GB_BEGIN(GB_HOOK_##symbol, GB_LEGACY))                                                \
+            return gb_real.f.symbol args;                                                          \
+        bool known = gb_event_position(event, &on, &seq);                                          \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_query(&call, result == 0 && known ? on : NULL, seq);                              \
+        return result;                                                                             \
+    }
+
+/* ---- memory ---- */
+#define GB_WRAP_alloc(RESULT, symbol, handle, copy, args)                                          \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_other(&call, 0);                                                                  \
+        return result;                                                                             \
+    }
+#define GB_WRAP_free GB_WRAP_alloc
+/* GB_CALL_PINNING: the real call, once more after our pinned memory was given back. */
+#define GB_WRAP_host_alloc(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return GB_CALL_PINNING(gb_real.f.symbol args);                                         \
+        RESULT result = GB_CALL_PINNING(gb_real.f.symbol args);                                    \
+        if (result == 0)                                                                           \
+            gb_ranges_add(*p, n);                                                                  \
+        gb_stall_other(&call, n);                                                                  \
+        return result;                                                                             \
+    }
+#define GB_WRAP_host_register(RESULT, symbol, handle, copy, args)                                  \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return GB_CALL_PINNING(gb_real.f.symbol args);                                         \
+        RESULT result = GB_CALL_PINNING(gb_real.f.symbol args);                                    \
+        if (result == 0)                                                                           \
+            gb_ranges_add(p, n);                                                                   \
+        gb_stall_other(&call, n);                                                                  \
+        return result;                                                                             \
+    }
+/* Removed before the real call: after it another thread may be given the same address. */
+#define GB_WRAP_host_free(RESULT, symbol, handle, copy, args)                                      \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return gb_real.f.symbol args;                                                          \
+        gb_ranges_remove(p);                                                                       \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stall_other(&call, 0);                                                                  \
+        return result;                                                                             \
+    }
+#define GB_WRAP_host_unregister GB_WRAP_host_free
+
+#endif

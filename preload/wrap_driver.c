@@ -1,0 +1,113 @@
+/* wrap_driver.c: the wrappers of the driver layer: hooks.def by wrap.h, and the families that only
+ * the driver has: contexts, captures, names, look-ups.
+ *
+ * Types are checked against cudaTypedefs.h. See wrap.h for the rules.
+ */
+#include "capture.h"
+#include "config.h"
+#include "counters.h"
+#include "resolve.h"
+#include "wrap.h"
+
+#define GB_MAY_STAMP() true
+
+static bool gave_back(CUresult result)
+{
+    return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back();
+}
+#define GB_CALL_PINNING(real_call)                                                                 \
+    ({                                                                                             \
+        CUresult first = (real_call);                                                              \
+        gave_back(first) ? (real_call) : first;                                                    \
+    })
+
+/* ---- contexts: followed from the start, since a thread may set its own before we arm ---- */
+#define GB_WRAP_ctx_set(RESULT, symbol, handle, copy, args)                                        \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_thread_context_set(c);                                                              \
+        return result;                                                                             \
+    }
+#define GB_WRAP_ctx_push(RESULT, symbol, handle, copy, args)                                       \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_thread_context_push(c);                                                             \
+        return result;                                                                             \
+    }
+#define GB_WRAP_ctx_pop(RESULT, symbol, handle, copy, args)                                        \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_thread_context_pop();                                                               \
+        return result;                                                                             \
+    }
+/* Our pinned memory belongs to the context that ends. */
+#define GB_WRAP_ctx_gone(RESULT, symbol, handle, copy, args)                                       \
+    {                                                                                              \
+        gb_pinned_context_ends();                                                                  \
+        gb_thread_context_unknown();                                                               \
+        return gb_real.f.symbol args;                                                              \
+    }
+
+/* ---- captures ---- */
+#define GB_WRAP_capture_begin(RESULT, symbol, handle, copy, args)                                  \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && gb_armed())                                                  \
+            gb_capture_begins(handle);                                                             \
+        return result;                                                                             \
+    }
+#define GB_WRAP_capture_end(RESULT, symbol, handle, copy, args)                                    \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (gb_armed())                                                                            \
+            gb_capture_ends(handle);                                                               \
+        return result;                                                                             \
+    }
+
+/* ---- names and look-ups ---- */
+#define GB_WRAP_device_name(RESULT, symbol, handle, copy, args)                                    \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && t && n > 0 && !gb_lifecycle_off())                           \
+            gb_record_device(c, t);                                                                \
+        return result;                                                                             \
+    }
+#define GB_WRAP_lookup(RESULT, symbol, handle, copy, args)                                         \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && t && p && *p)                                                \
+            *p = substitute_api(t, *p, v, f, __builtin_return_address(0));                         \
+        return result;                                                                             \
+    }
+#define GB_WRAP_lookup_v2 GB_WRAP_lookup
+
+/* What a program gets for what the driver answered. A version beyond our headers may mean another
+ * signature, and a per-thread look-up may mean a variant that we do not hook: then only the very
+ * function that the driver exports under the name we know will do. */
+static void *substitute_api(const char *name, void *real, int version, cuuint64_t flags,
+                            const void *caller)
+{
+    unsigned hook = gb_hook_of_api(name, version, flags);
+    if (hook == GB_HOOK_COUNT || gb_lifecycle_off() || gb_is_in(caller, "libcuda.so"))
+        return real;
+    bool sure =
+        version <= CUDA_VERSION &&
+        (!(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) || gb_hook_is_per_thread(hook));
+    if (!sure && real != gb_resolve_export(hook)) {
+        GB_COUNT(gb_counters.lookup_unknown, 1);
+        return real;
+    }
+    return gb_substitute(hook, real);
+}
+
+#define HOOK_DRIVER(symbol, api, since, variant, family, ledger, stream, copy, params, args)       \
+    GB_EXPORT CUresult symbol params;                                                              \
+    _Static_assert(                                                                                \
+        __builtin_types_compatible_p(__typeof__(&symbol), PFN_##api##_v##since##variant),          \
+        #symbol " has another type in cudaTypedefs.h");                                            \
+    CUresult symbol params GB_WRAP_##family(CUresult, symbol, stream, copy, args)
+#define HOOK_RUNTIME(...)
+#include "hooks.def"

@@ -1,0 +1,18 @@
+/* wrap_runtime.c: the wrappers of the runtime layer: hooks.def by wrap.h.
+ *
+ * They never arm: before the first driver call there may be no context. See wrap.h for the rules.
+ */
+#include "wrap.h"
+
+#define GB_MAY_STAMP() (__atomic_load_n(&gb_state, __ATOMIC_RELAXED) == GB_STATE_ARMED)
+/* Trying again is the driver layer's: here the first failure would stay as the last error. */
+#define GB_CALL_PINNING(real_call) (real_call)
+
+#define HOOK_DRIVER(...)
+#define HOOK_RUNTIME(name, variant, family, ledger, stream, copy, params, args)                    \
+    GB_EXPORT cudaError_t name##variant params;                                                    \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&name##variant), __typeof__(&name)),    \
+                   #name " has another type in cuda_runtime_api.h");                               \
+    cudaError_t name##variant params GB_WRAP_##family(cudaError_t, name##variant, stream, copy,    \
+                                                      args)
+#include "hooks.def"
