@@ -10,20 +10,13 @@
 #define GPUS_MAX     16
 #define STREAM_SLOTS 1024 /* power of two */
 #define STREAMS_MAX  (STREAM_SLOTS * 3 / 4)
-#define EVENT_SLOTS  4096 /* power of two; direct-mapped: a collision forgets the older event */
-#define DEPTH_MAX    4    /* of waits for streams that wait themselves */
-
-struct event {
-    CUevent event;
-    struct gb_stream *stream;
-    uint64_t seq;
-};
+#define DEPTH_MAX    4 /* of waits for streams that wait themselves */
 
 static struct gb_gpu gpus[GPUS_MAX];
 static uint32_t gpu_count;
 static struct gb_stream streams[STREAM_SLOTS];
 static uint32_t stream_count;
-static struct event events[EVENT_SLOTS];
+struct gb_event gb_events[GB_EVENT_SLOTS];
 static gb_lock lock; /* adding GPUs and streams, and every list of waits */
 
 static uint32_t hash_of(const void *a, const void *b)
@@ -122,25 +115,9 @@ struct gb_stream *gb_stream_of(CUstream handle)
 
 /* ---- events ---- */
 
-static struct event *event_slot(CUevent event)
-{
-    return &events[hash_of(event, NULL) & (EVENT_SLOTS - 1)];
-}
-
-/* Readers check the handle before and after, so that a half-written slot is not believed. */
-void gb_event_recorded(CUevent event, struct gb_stream *stream)
-{
-    struct event *e = event_slot(event);
-    __atomic_store_n(&e->event, NULL, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    __atomic_store_n(&e->stream, stream, __ATOMIC_RELAXED);
-    __atomic_store_n(&e->seq, stream->seq, __ATOMIC_RELAXED);
-    __atomic_store_n(&e->event, event, __ATOMIC_RELEASE);
-}
-
 bool gb_event_position(CUevent event, struct gb_stream **stream, uint64_t *seq)
 {
-    struct event *e = event_slot(event);
+    struct gb_event *e = gb_event_slot(event);
     if (!event || __atomic_load_n(&e->event, __ATOMIC_ACQUIRE) != event)
         return false;
     *stream = __atomic_load_n(&e->stream, __ATOMIC_RELAXED);

@@ -57,8 +57,33 @@ struct gb_stream *gb_stream_of(CUstream handle);
 /* The GPU of the calling thread's context. */
 struct gb_gpu *gb_gpu_here(void);
 
-/* The event was recorded on the stream / the stream waits for the event. */
-void gb_event_recorded(CUevent event, struct gb_stream *stream);
+/* Direct-mapped: a collision forgets the older event. */
+#define GB_EVENT_SLOTS 4096 /* power of two */
+struct gb_event {
+    CUevent event;
+    struct gb_stream *stream;
+    uint64_t seq;
+};
+extern struct gb_event gb_events[GB_EVENT_SLOTS];
+
+static inline struct gb_event *gb_event_slot(CUevent event)
+{
+    uint64_t h = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15);
+    return &gb_events[h >> 52];
+}
+
+/* The event was recorded on the stream. Readers check the handle before and after, so that a
+ * half-written slot is not believed. */
+static inline void gb_event_recorded(CUevent event, struct gb_stream *stream)
+{
+    struct gb_event *e = gb_event_slot(event);
+    __atomic_store_n(&e->event, NULL, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&e->stream, stream, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->seq, stream->seq, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->event, event, __ATOMIC_RELEASE);
+}
+/* The stream waits for the event. */
 void gb_stream_waits(struct gb_stream *stream, CUevent event);
 /* What a wait for the event proves: false when nothing is known about it. */
 bool gb_event_position(CUevent event, struct gb_stream **stream, uint64_t *seq);

@@ -6,6 +6,8 @@
 
 struct gb_stream *gb_stamp_other(CUstream handle)
 {
+    if (handle == gb_thread.last_stream)
+        return gb_thread.last_slot;
     if (GB_UNLIKELY(!gb_armed()))
         return NULL;
     struct gb_stream *stream = gb_stream_of(handle);
@@ -14,4 +16,16 @@ struct gb_stream *gb_stamp_other(CUstream handle)
         gb_thread.last_slot = stream;
     }
     return stream;
+}
+
+void gb_stamp_kernel(CUstream handle)
+{
+    struct gb_stream *stream = gb_stamp_other(handle);
+    if (GB_UNLIKELY(!stream))
+        return;
+    if (GB_UNLIKELY(__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
+        gb_stall_ends_bubble(stream->gpu);
+    uint64_t seq = stream->seq + 1;
+    stream->seq = seq;
+    stream->kernel_seq = seq;
 }

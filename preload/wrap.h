@@ -53,28 +53,42 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
     gb_call_begin(&call, hook, (CUstream)(handle), __builtin_frame_address(0),                     \
                   __builtin_return_address(0))
 
-/* ---- given to a stream, never waits ---- */
-#define GB_WRAP_enqueue(RESULT, symbol, handle, copy, args)                                        \
+/* ---- given to a stream, never waits: the fast path calls nothing but the real function, what
+ * else there is to do has a function of its own, so that no register is saved for it ---- */
+#define GB_BEFORE_enqueue(RESULT, symbol, handle, params, args)                                    \
+    __attribute__((noinline)) static RESULT slow_##symbol params                                   \
     {                                                                                              \
         if (GB_MAY_STAMP())                                                                        \
             gb_stamp_kernel((CUstream)(handle));                                                   \
         return gb_real.f.symbol args;                                                              \
     }
-#define GB_WRAP_record(RESULT, symbol, handle, copy, args)                                         \
+#define GB_WRAP_enqueue(RESULT, symbol, handle, copy, args)                                        \
     {                                                                                              \
-        struct gb_stream *on = GB_MAY_STAMP() ? gb_stamp_stream((CUstream)(handle)) : NULL;        \
-        if (GB_LIKELY(on != NULL))                                                                 \
+        if (GB_LIKELY(gb_stamp_kernel_fast((CUstream)(handle))))                                   \
+            return gb_real.f.symbol args;                                                          \
+        return slow_##symbol args;                                                                 \
+    }
+#define GB_BEFORE_record(RESULT, symbol, handle, params, args)                                     \
+    __attribute__((noinline)) static RESULT slow_##symbol params                                   \
+    {                                                                                              \
+        struct gb_stream *on = gb_stamp_other((CUstream)(handle));                                 \
+        if (on)                                                                                    \
             gb_event_recorded(e, on);                                                              \
         return gb_real.f.symbol args;                                                              \
     }
+#define GB_WRAP_record(RESULT, symbol, handle, copy, args)                                         \
+    {                                                                                              \
+        if (GB_LIKELY(gb_stamp_event_fast(e, (CUstream)(handle))))                                 \
+            return gb_real.f.symbol args;                                                          \
+        return slow_##symbol args;                                                                 \
+    }
 #define GB_WRAP_wait(RESULT, symbol, handle, copy, args)                                           \
     {                                                                                              \
-        struct gb_stream *on = GB_MAY_STAMP() ? gb_stamp_stream((CUstream)(handle)) : NULL;        \
+        struct gb_stream *on = gb_stamp_other((CUstream)(handle));                                 \
         if (GB_LIKELY(on != NULL))                                                                 \
             gb_stream_waits(on, e);                                                                \
         return gb_real.f.symbol args;                                                              \
     }
-
 /* ---- copies ---- */
 #define GB_WRAP_copy(RESULT, symbol, handle, copy, args)                                           \
     {                                                                                              \
@@ -208,5 +222,21 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         return result;                                                                             \
     }
 #define GB_WRAP_host_unregister GB_WRAP_host_free
+
+/* Families without a function of their own before the wrapper. */
+#define GB_BEFORE_wait(...)
+#define GB_BEFORE_copy(...)
+#define GB_BEFORE_timed(...)
+#define GB_BEFORE_sync_stream(...)
+#define GB_BEFORE_sync_event(...)
+#define GB_BEFORE_sync_context(...)
+#define GB_BEFORE_query(...)
+#define GB_BEFORE_query_event(...)
+#define GB_BEFORE_alloc(...)
+#define GB_BEFORE_free(...)
+#define GB_BEFORE_host_alloc(...)
+#define GB_BEFORE_host_register(...)
+#define GB_BEFORE_host_free(...)
+#define GB_BEFORE_host_unregister(...)
 
 #endif

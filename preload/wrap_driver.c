@@ -103,8 +103,18 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
     return gb_substitute(hook, real);
 }
 
+#define GB_BEFORE_ctx_set(...)
+#define GB_BEFORE_ctx_push(...)
+#define GB_BEFORE_ctx_pop(...)
+#define GB_BEFORE_ctx_gone(...)
+#define GB_BEFORE_capture_begin(...)
+#define GB_BEFORE_capture_end(...)
+#define GB_BEFORE_device_name(...)
+#define GB_BEFORE_lookup(...)
+#define GB_BEFORE_lookup_v2(...)
+
 #define HOOK_DRIVER(symbol, api, since, variant, family, ledger, stream, copy, params, args)       \
-    GB_EXPORT CUresult symbol params;                                                              \
+    GB_BEFORE_##family(CUresult, symbol, stream, params, args) GB_EXPORT CUresult symbol params;   \
     _Static_assert(                                                                                \
         __builtin_types_compatible_p(__typeof__(&symbol), PFN_##api##_v##since##variant),          \
         #symbol " has another type in cudaTypedefs.h");                                            \

@@ -10,7 +10,8 @@
 
 #define HOOK_DRIVER(...)
 #define HOOK_RUNTIME(name, variant, family, ledger, stream, copy, params, args)                    \
-    GB_EXPORT cudaError_t name##variant params;                                                    \
+    GB_BEFORE_##family(cudaError_t, name##variant, stream, params, args)                           \
+        GB_EXPORT cudaError_t name##variant params;                                                \
     _Static_assert(__builtin_types_compatible_p(__typeof__(&name##variant), __typeof__(&name)),    \
                    #name " has another type in cuda_runtime_api.h");                               \
     cudaError_t name##variant params GB_WRAP_##family(cudaError_t, name##variant, stream, copy,    \
