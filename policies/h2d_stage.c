@@ -120,9 +120,10 @@ static bool wait_for_all(struct gb_pinned_ring *ring)
 static bool stage(struct gb_call *call, const struct gb_copy *copy)
 {
     struct gb_pinned_ring *ring;
+    uint64_t start_ns = gb_now_ns();
     if (gb_real.f.cuStreamSynchronize(call->handle) != CUDA_SUCCESS)
         return declines(&gb_counters.h2d_error); /* the real call reports it */
-    uint64_t waited_ns = gb_now_ns() - call->start_ns;
+    uint64_t waited_ns = gb_now_ns() - start_ns;
     switch (gb_pinned_take(call->stream->context, copy->bytes, &ring)) {
     case GB_PINNED_TAKEN:
         break;

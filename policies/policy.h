@@ -21,7 +21,7 @@ struct gb_policy {
 #define GB_POLICY(name, option, profile) extern const struct gb_policy gb_policy_##name;
 #include "registry.def"
 
-/* Asks every policy that is on, in the order of registry.def. */
+/* Asks every policy that is on, in the order of registry.def; only about copies that block. */
 bool gb_policies_copy(struct gb_call *call, const struct gb_copy *copy);
 void gb_policy_totals(struct gb_totals *totals);
 

@@ -12,7 +12,7 @@
 
 #define SAMPLE_EVERY 256 /* power of two */
 
-GB_TLS struct gb_thread gb_thread = {.last_stream = GB_NO_STREAM};
+GB_TLS struct gb_thread gb_thread = {.last_stream = GB_NO_STREAM, .other_stream = GB_NO_STREAM};
 
 uint32_t gb_thread_id(void)
 {
@@ -24,6 +24,7 @@ uint32_t gb_thread_id(void)
 void gb_thread_forget_stream(void)
 {
     gb_thread.last_stream = GB_NO_STREAM;
+    gb_thread.other_stream = GB_NO_STREAM;
 }
 
 void gb_thread_context_set(CUcontext context)
@@ -83,7 +84,7 @@ bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const v
     *call = (struct gb_call){.hook = hook, .caller = caller, .handle = stream};
     call->sampled = (++t->sample & (SAMPLE_EVERY - 1)) == 0;
     if (GB_UNLIKELY(call->sampled))
-        call->entered_ns = gb_now_ns();
+        call->entered_ticks = gb_ticks();
     t->outer_frame = (uintptr_t)frame;
     call->stream = stream == t->last_stream ? t->last_slot : gb_stream_of(stream);
     if (call->stream) {
@@ -91,7 +92,7 @@ bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const v
         call->was_done = call->stream->done >= call->seq;
         call->was_dry = __atomic_load_n(&call->stream->gpu->dry, __ATOMIC_RELAXED);
     }
-    call->start_ns = gb_now_ns();
+    call->start_ticks = gb_ticks();
     return true;
 }
 
@@ -104,14 +105,20 @@ void gb_call_stack(struct gb_call *call)
 
 void gb_call_returns(struct gb_call *call)
 {
-    call->end_ns = gb_now_ns();
+    call->ticks = gb_ticks() - call->start_ticks;
     gb_thread.outer_frame = 0;
+}
+
+void gb_call_times(struct gb_call *call)
+{
+    call->end_ns = gb_now_ns();
+    call->start_ns = call->end_ns - gb_ticks_to_ns(call->ticks);
 }
 
 void gb_call_leave(struct gb_call *call)
 {
     if (GB_UNLIKELY(call->sampled)) {
-        uint64_t ours = gb_now_ns() - call->entered_ns - (call->end_ns - call->start_ns);
-        gb_stall_cost(ours * SAMPLE_EVERY);
+        uint64_t ours = gb_ticks() - call->entered_ticks - call->ticks;
+        gb_stall_cost(gb_ticks_to_ns(ours) * SAMPLE_EVERY);
     }
 }

@@ -9,6 +9,7 @@
 #ifndef GB_CALL_H
 #define GB_CALL_H
 
+#include "clock.h"
 #include "hooks.h"
 #include "inflight.h"
 #include "lifecycle.h"
@@ -18,6 +19,8 @@
 struct gb_thread {
     CUstream last_stream; /* GB_NO_STREAM: last_slot means nothing */
     struct gb_stream *last_slot;
+    CUstream other_stream; /* the one before, for streams that alternate */
+    struct gb_stream *other_slot;
     uintptr_t outer_frame; /* 0: no runtime hook is running */
     CUcontext context;
     CUcontext below[GB_CONTEXT_DEPTH]; /* contexts under the current one on the driver's stack */
@@ -37,7 +40,7 @@ void gb_thread_context_set(CUcontext context);
 void gb_thread_context_push(CUcontext context);
 void gb_thread_context_pop(void);
 void gb_thread_context_unknown(void);
-void gb_thread_forget_stream(void);
+void gb_thread_forget_stream(void); /* empties the cache of streams */
 
 enum gb_direction { GB_COPY_OTHER, GB_COPY_H2D, GB_COPY_D2H, GB_COPY_D2D };
 
@@ -52,16 +55,18 @@ struct gb_copy {
 struct gb_call {
     unsigned hook;
     bool sampled;
-    bool was_done; /* all work of the stream before this call was known to be done */
-    bool was_dry;  /* ... and all kernels of the GPU */
+    bool was_done;   /* all work of the stream before this call was known to be done */
+    bool was_dry;    /* ... and all kernels of the GPU */
+    bool background; /* a copy that returns before it is done */
     bool staged;
     const void *caller;
     CUstream handle;
     struct gb_stream *stream; /* NULL: not known */
     uint64_t seq;             /* of the stream, before this call */
-    uint64_t entered_ns;      /* sampled calls only */
-    uint64_t start_ns, end_ns;
-    uint64_t queued_ns; /* exact, where staging waited for the earlier work itself */
+    uint64_t entered_ticks;   /* sampled calls only */
+    uint64_t start_ticks, ticks;
+    uint64_t start_ns, end_ns; /* after gb_call_times */
+    uint64_t queued_ns;        /* exact, where staging waited for the earlier work itself */
     uint32_t stack_id;
     bool has_stack;
 };
@@ -73,6 +78,13 @@ bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const v
 void gb_call_stack(struct gb_call *call);
 /* Takes the end time and leaves the outer frame. */
 void gb_call_returns(struct gb_call *call);
+/* Did it take long enough to be looked at? */
+static inline bool gb_call_is_late(const struct gb_call *call)
+{
+    return call->ticks >= gb_late_ticks;
+}
+/* Works out start_ns and end_ns, right after the call has returned. */
+void gb_call_times(struct gb_call *call);
 /* Behind all accounting: a sampled call adds up what we cost. */
 void gb_call_leave(struct gb_call *call);
 

@@ -81,10 +81,12 @@ GB_COLD bool gb_lifecycle_arm(void)
                                      __ATOMIC_ACQUIRE))
         return expected == GB_STATE_ARMED;
     int kept_errno = errno;
+    gb_clock_start();
     gb_driver_load();
     gb_config_report();
     gb_record_open();
     gb_stall_calibrate();
+    gb_clock_calibrate();
     __register_atfork(NULL, NULL, child_of_fork, &__dso_handle);
     __atomic_store_n(&gb_state, GB_STATE_ARMED, __ATOMIC_RELEASE);
     errno = kept_errno;

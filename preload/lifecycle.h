@@ -18,8 +18,8 @@ bool gb_lifecycle_arm(void);
 /* May a hook account and act? Arms when it is time. */
 static inline bool gb_armed(void)
 {
-    return GB_LIKELY(__atomic_load_n(&gb_state, __ATOMIC_RELAXED) == GB_STATE_ARMED) ||
-           gb_lifecycle_arm();
+    uint32_t state = __atomic_load_n(&gb_state, __ATOMIC_RELAXED);
+    return GB_LIKELY(state == GB_STATE_ARMED) || (state != GB_STATE_OFF && gb_lifecycle_arm());
 }
 
 /* Is the library switched off in this process? Works before the constructor has run. */

@@ -13,7 +13,6 @@
 #include "transfer_rate.h"
 
 #define SMALL_COPY_BYTES (64u << 10) /* pageable H2D up to here returns at once (pytorch.md B1) */
-#define LATE_STACK_NS    20000u      /* a call that rarely blocks is looked at from here on */
 #define UNKNOWN          UINT64_MAX
 
 static struct {
@@ -91,10 +90,10 @@ static void charge_bubble(struct gb_gpu *gpu, uint64_t now)
                                  .tid = gb_thread_id()});
 }
 
-static void note_first_work(uint64_t now)
+static inline void note_first_work(void)
 {
     if (GB_UNLIKELY(!GB_READ(totals.first_work_ns)))
-        __atomic_store_n(&totals.first_work_ns, now, __ATOMIC_RELAXED);
+        __atomic_store_n(&totals.first_work_ns, gb_now_ns(), __ATOMIC_RELAXED);
 }
 
 /* One thread takes the bubble; the others find the GPU busy already. */
@@ -104,7 +103,7 @@ GB_COLD void gb_stall_ends_bubble(struct gb_gpu *gpu)
     if (!__atomic_compare_exchange_n(&gpu->dry, &dry, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     uint64_t now = gb_now_ns();
-    note_first_work(now);
+    note_first_work();
     charge_bubble(gpu, now);
 }
 
@@ -140,6 +139,15 @@ bool gb_copy_is_background(const struct gb_copy *copy)
     }
 }
 
+/* A call of which it is not known what it waited for. */
+static void account_late(struct gb_call *call, uint64_t bytes)
+{
+    if (GB_LIKELY(!gb_call_is_late(call)))
+        return;
+    gb_call_times(call);
+    charge_blocked(call, site_of(call), bytes, (struct split){UNKNOWN, UNKNOWN}, 0);
+}
+
 /* A copy that was given to the stream and is not done: device to device ones use the compute
  * engine's memory path and end a bubble, the others leave it running. */
 static void account_background(struct gb_call *call, const struct gb_copy *copy)
@@ -150,10 +158,9 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     } else if (stream) {
         stream->seq++;
         stream->not_kernels++;
-        note_first_work(call->start_ns);
+        note_first_work();
     }
-    if (call->end_ns - call->start_ns >= LATE_STACK_NS)
-        charge_blocked(call, site_of(call), copy->bytes, (struct split){UNKNOWN, UNKNOWN}, 0);
+    account_late(call, copy->bytes);
 }
 
 static struct split split_copy(const struct gb_call *call, const struct gb_copy *copy)
@@ -179,12 +186,13 @@ static struct split split_copy(const struct gb_call *call, const struct gb_copy 
 static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
 {
     struct gb_stream *stream = call->stream;
+    gb_call_times(call);
     struct gb_site *site = site_of(call);
     struct split split = split_copy(call, copy);
     uint64_t idle = 0;
     if (stream) {
         struct gb_gpu *gpu = stream->gpu;
-        note_first_work(call->start_ns);
+        note_first_work();
         gb_stream_done(stream, call->seq);
         if (call->was_dry && __atomic_load_n(&gpu->dry, __ATOMIC_RELAXED)) {
             charge_bubble(gpu, call->start_ns);
@@ -205,12 +213,13 @@ void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
     gb_call_returns(call);
     if (ok && !copy->bytes)
         ok = false; /* nothing was copied and nothing waited for */
-    if (ok && copy->direction == GB_COPY_H2D && copy->bytes > SMALL_COPY_BYTES && !call->staged &&
+    if (ok && !call->background && !call->staged && copy->direction == GB_COPY_H2D &&
+        copy->bytes > SMALL_COPY_BYTES &&
         gb_ranges_touch(copy->src, copy->bytes) == GB_RANGE_NONE) {
         GB_COUNT(totals.forwarded_copies, 1);
         GB_COUNT(totals.forwarded_bytes, copy->bytes);
     }
-    if (ok && gb_copy_is_background(copy))
+    if (ok && call->background)
         account_background(call, copy);
     else if (ok)
         account_blocking(call, copy);
@@ -221,8 +230,9 @@ void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
 
 static void account_wait(struct gb_call *call, struct gb_gpu *gpu, bool was_done)
 {
-    if (was_done && call->end_ns - call->start_ns < LATE_STACK_NS)
+    if (was_done && !gb_call_is_late(call))
         return; /* it had nothing to wait for */
+    gb_call_times(call);
     struct gb_site *site = site_of(call);
     uint64_t blocked = call->end_ns - call->start_ns;
     charge_blocked(call, site, 0, (struct split){blocked, 0}, 0);
@@ -271,6 +281,7 @@ void gb_stall_query(struct gb_call *call, struct gb_stream *stream, uint64_t seq
     gb_call_returns(call);
     if (stream && stream->done < seq) {
         gb_stream_done(stream, seq);
+        gb_call_times(call);
         if (!__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED) && gb_gpu_is_done(stream->gpu))
             ran_dry(stream->gpu, site_of(call), call->end_ns);
     }
@@ -280,8 +291,7 @@ void gb_stall_query(struct gb_call *call, struct gb_stream *stream, uint64_t seq
 void gb_stall_other(struct gb_call *call, uint64_t bytes)
 {
     gb_call_returns(call);
-    if (call->end_ns - call->start_ns >= LATE_STACK_NS)
-        charge_blocked(call, site_of(call), bytes, (struct split){UNKNOWN, UNKNOWN}, 0);
+    account_late(call, bytes);
     gb_call_leave(call);
 }
 

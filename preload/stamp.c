@@ -1,20 +1,19 @@
-/* stamp.c: the fast path where the stream is not the thread's last one. See stamp.h for the rules.
- *
- * Streams that alternate meet here at every call.
- */
+/* stamp.c: the fast path where the stream is none of the thread's last two, and everything that is
+ * unusual. See stamp.h for the rules. */
 #include "stamp.h"
 
 struct gb_stream *gb_stamp_other(CUstream handle)
 {
-    if (handle == gb_thread.last_stream)
-        return gb_thread.last_slot;
-    if (GB_UNLIKELY(!gb_armed()))
+    struct gb_stream *stream = gb_stamp_cached(handle);
+    if (stream)
+        return stream;
+    if (GB_UNLIKELY(!gb_armed()) || !(stream = gb_stream_of(handle)))
         return NULL;
-    struct gb_stream *stream = gb_stream_of(handle);
-    if (GB_LIKELY(stream != NULL)) {
-        gb_thread.last_stream = handle;
-        gb_thread.last_slot = stream;
-    }
+    struct gb_thread *t = &gb_thread;
+    t->other_stream = t->last_stream;
+    t->other_slot = t->last_slot;
+    t->last_stream = handle;
+    t->last_slot = stream;
     return stream;
 }
 

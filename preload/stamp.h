@@ -1,6 +1,6 @@
 /* stamp.h: the fast path: a kernel or an event record is given to a stream.
  *
- * A few loads and stores when the stream is the thread's last one; else one look-up.
+ * A few loads and stores when the stream is one of the thread's last two; else one look-up.
  * Everything unusual (not armed, off, forked, other context) empties the thread's cache, so that
  * the one comparison covers it. Thread rule and failure rule: inflight.h.
  */
@@ -13,14 +13,20 @@
 /* The stream behind another handle than the thread's last one; NULL: not to be accounted. */
 struct gb_stream *gb_stamp_other(CUstream handle);
 
+/* One of the thread's last two streams, or NULL. */
+static inline struct gb_stream *gb_stamp_cached(CUstream handle)
+{
+    const struct gb_thread *t = &gb_thread;
+    if (GB_LIKELY(handle == t->last_stream))
+        return t->last_slot;
+    return handle == t->other_stream ? t->other_slot : NULL;
+}
+
 /* True when that was all there is to do. */
 static inline bool gb_stamp_kernel_fast(CUstream handle)
 {
-    const struct gb_thread *t = &gb_thread;
-    if (GB_UNLIKELY(handle != t->last_stream))
-        return false;
-    struct gb_stream *stream = t->last_slot;
-    if (GB_UNLIKELY(__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
+    struct gb_stream *stream = gb_stamp_cached(handle);
+    if (GB_UNLIKELY(!stream || __atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
         return false;
     uint64_t seq = stream->seq + 1;
     stream->seq = seq;
@@ -33,10 +39,10 @@ void gb_stamp_kernel(CUstream handle);
 
 static inline bool gb_stamp_event_fast(CUevent event, CUstream handle)
 {
-    const struct gb_thread *t = &gb_thread;
-    if (GB_UNLIKELY(handle != t->last_stream))
+    struct gb_stream *stream = gb_stamp_cached(handle);
+    if (GB_UNLIKELY(!stream))
         return false;
-    gb_event_recorded(event, t->last_slot);
+    gb_event_recorded(event, stream);
     return true;
 }
 

@@ -96,10 +96,11 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
         const struct gb_copy what = GB_COPY_##copy;                                                \
-        if (!gb_copy_is_background(&what))                                                         \
+        call.background = gb_copy_is_background(&what);                                            \
+        if (!call.background)                                                                      \
             gb_call_stack(&call);                                                                  \
         RESULT result = 0;                                                                         \
-        if (!gb_policies_copy(&call, &what))                                                       \
+        if (call.background || !gb_policies_copy(&call, &what))                                    \
             result = gb_real.f.symbol args;                                                        \
         gb_stall_copy(&call, &what, result == 0);                                                  \
         return result;                                                                             \
