@@ -189,6 +189,25 @@ def test_transformer_step():
     assert len(set(out)) == 2 and all(0 < float(x) < 1 for x in out)
 
 
+def test_recurrent_networks():
+    run("""
+        import torch
+        torch.manual_seed(0)
+        for kind, options in ((torch.nn.LSTM, dict(num_layers=2, bidirectional=True, dropout=0.1)),
+                              (torch.nn.GRU, dict(batch_first=True)), (torch.nn.RNN, dict(bias=False))):
+            model = kind(8, 16, **options)
+            before = [p.detach().clone() for p in model.parameters()]
+            model = model.cuda()
+            assert all(torch.equal(a, b.cpu()) for a, b in zip(before, model.parameters()))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            loss = model(torch.randn(5, 3, 8).cuda())[0].square().mean()
+            loss.backward()
+            optimizer.step()
+            assert 0.1 < loss.item() < 1
+            assert not any(torch.equal(a, b.cpu()) for a, b in zip(before, model.parameters()))
+    """)
+
+
 def test_dataloader_with_workers_and_pinning():
     run("""
         import torch

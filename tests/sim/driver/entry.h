@@ -1,0 +1,57 @@
+/* entry.h: how an entry point of the driver is made.
+ *
+ * entry.def lists them; entry.c makes the exported functions, which check what holds for all (life,
+ * context, sticky error, faults, capture), log the call and hold sim_lock around the drv_ function
+ * that does the work.
+ * Thread rule: a drv_ function runs with sim_lock. Failure rule: an error code.
+ */
+#ifndef SIM_ENTRY_H
+#define SIM_ENTRY_H
+
+#include "../engine/engine.h"
+
+#include <cudaTypedefs.h>
+
+enum sim_need { SIM_NEED_PURE, SIM_NEED_START, SIM_NEED_INIT, SIM_NEED_CTX, SIM_NEED_UNSAFE };
+
+enum sim_entry {
+#define ENTRY(symbol, name, version, twin, need, params, args) SIM_ENTRY_##symbol,
+#include "entry.def"
+#undef ENTRY
+    SIM_ENTRY_COUNT
+};
+
+#define ENTRY(symbol, name, version, twin, need, params, args) CUresult drv_##symbol params;
+#include "entry.def"
+#undef ENTRY
+
+/* A row of what cuGetProcAddress knows: the twin is NULL where there is none. */
+struct sim_symbol {
+    const char *name;
+    int version;
+    void *function, *twin;
+};
+
+extern const struct sim_symbol sim_symbols[SIM_ENTRY_COUNT];
+
+/* driver/error.c */
+bool sim_error_of_name(const char *name, CUresult *error);
+
+/* driver/fault.c */
+bool sim_fault_for(unsigned entry, CUresult *error);
+
+/* driver/copy.c: a box from anywhere to anywhere, by the rules for its kinds of memory. */
+CUresult sim_copy_box(const struct sim_copy *box, struct sim_stream *stream, bool synchronous);
+uint64_t sim_transfer_ns(double bytes, double gigabytes_per_s);
+
+/* driver/module.c */
+const char *sim_function_name(CUfunction function);
+
+/* driver/launch.c */
+struct sim_op *sim_kernel_operation(CUfunction function, void **params, uint64_t blocks,
+                                    uint64_t threads);
+
+/* Checks a device ordinal. */
+struct sim_device *sim_device_of(CUdevice device);
+
+#endif

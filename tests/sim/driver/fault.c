@@ -1,0 +1,89 @@
+/* fault.c: scripted failures, GPUSIM_FAULT="call:nth:error[,...]".
+ *
+ * The call is an exported name; nth counts its calls from 1, or is * for every one; the error is a
+ * number or a name of errors.def. An error after which a real context is unusable stays in the
+ * current context (CUDA Driver API, CUresult: "must be terminated and relaunched").
+ * Thread rule: sim_lock. Failure rule: a rule that cannot be read is said once on stderr.
+ */
+#include "entry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_RULES 64
+
+static struct rule {
+    unsigned entry;
+    uint64_t nth, seen; /* nth 0: every call */
+    CUresult error;
+} rules[MOST_RULES];
+static unsigned rule_count;
+static bool loaded;
+
+static bool parse_rule(char *text, struct rule *rule)
+{
+    char *rest, *call = strtok_r(text, ":", &rest);
+    char *nth = strtok_r(NULL, ":", &rest), *error = strtok_r(NULL, ":", &rest);
+    if (!call || !nth || !error)
+        return false;
+    rule->nth = strcmp(nth, "*") == 0 ? 0 : strtoull(nth, NULL, 10);
+    char *end;
+    rule->error = (CUresult)strtol(error, &end, 10);
+    if (*end && !sim_error_of_name(error, &rule->error))
+        return false;
+    for (rule->entry = 0; rule->entry < SIM_ENTRY_COUNT; rule->entry++)
+        if (strcmp(sim_entry_name(rule->entry), call) == 0)
+            return true;
+    return false;
+}
+
+static void load(void)
+{
+    loaded = true;
+    char *text = strdup(SIM_TEXT(FAULT)), *rest;
+    for (char *one = strtok_r(text, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+        if (rule_count < MOST_RULES && parse_rule(one, &rules[rule_count]))
+            rule_count++;
+        else
+            fprintf(stderr, "gpusim: GPUSIM_FAULT: cannot read a rule for \"%s\"\n", one);
+    }
+    free(text);
+}
+
+static bool is_sticky(CUresult error)
+{
+    switch (error) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool sim_fault_for(unsigned entry, CUresult *error)
+{
+    if (!loaded)
+        load();
+    bool hit = false;
+    for (unsigned i = 0; i < rule_count && !hit; i++) {
+        if (rules[i].entry != entry)
+            continue;
+        hit = ++rules[i].seen == rules[i].nth || rules[i].nth == 0;
+        if (hit)
+            *error = rules[i].error;
+    }
+    struct sim_context *context = hit && is_sticky(*error) ? sim_current() : NULL;
+    if (context)
+        context->sticky = *error;
+    return hit;
+}
