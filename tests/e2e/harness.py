@@ -1,0 +1,106 @@
+"""How the end-to-end tests run a program: on which driver, under the library, with which record.
+
+Every run gets a clean environment (nothing of LD_PRELOAD, GPUBOOST_*, GPUSIM_* of the caller), its
+own run directory and a time limit. GPUBOOST_LIBRARY names another build to test.
+"""
+
+import dataclasses
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+LIBRARY = pathlib.Path(os.environ.get("GPUBOOST_LIBRARY", ROOT / "build/libgpuboost.so")).resolve()
+GPUSIM = ROOT / "scripts" / "gpusim"
+SIM = pathlib.Path(os.environ.get("GPUSIM_BUILD", ROOT / "build/sim"))
+CC = os.environ.get("CC", "gcc")
+
+
+def cuda_include():
+    named = os.environ.get("CUDA_INCLUDE")
+    found = [named] if named else glob.glob(
+        f"{sys.prefix}/lib/python3*/site-packages/nvidia/cuda_runtime/include")
+    assert found, "no CUDA headers: run make deps, or set CUDA_INCLUDE"
+    return found[0]
+
+
+def compile_c(output, *sources, flags=(), library=False):
+    """Compiles C files of this folder; `library` makes a shared object."""
+    command = [CC, "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
+               "-Wno-unused-parameter", "-Wno-cast-function-type", "-isystem", cuda_include(),
+               "-I", str(ROOT / "preload"), "-I", str(HERE)]
+    command += ["-shared", "-fPIC"] if library else []
+    command += [str(HERE / s) for s in sources] + ["-o", str(output), "-lpthread", "-ldl"]
+    done = subprocess.run(command + list(flags), timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(output)
+
+
+def clean_environment(**more):
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("GPUSIM_", "GPUBOOST", "LD_"))}
+    env.update({k: str(v) for k, v in more.items()})
+    return env
+
+
+@dataclasses.dataclass
+class Run:
+    """What a program did: exit status, output, and the record it left (None without one)."""
+    returncode: int
+    stdout: str
+    stderr: str
+    out: pathlib.Path
+
+    @property
+    def lines(self):
+        path = self.out / "record.jsonl"
+        return read_lines(path) if path.exists() else None
+
+    @property
+    def snapshot(self):
+        return [line for line in self.lines if line["type"] == "snapshot"][-1]
+
+    @property
+    def totals(self):
+        return self.snapshot["totals"]
+
+    @property
+    def counts(self):
+        return self.snapshot["counts"]
+
+    def sites(self):
+        """Sites of the last snapshot with their names, most idle GPU time first."""
+        named = {line["id"]: line for line in self.lines if line["type"] == "site"}
+        sites = [{**named[s["id"]], **s} for s in self.snapshot["sites"]]
+        return sorted(sites, key=lambda s: -s["idle_ns"])
+
+
+def read_lines(path):
+    """The objects of a record.jsonl; what follows the last newline is not a line."""
+    text = pathlib.Path(path).read_text()
+    return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
+
+def run(command, out, *, boost=True, driver=None, timeout=60, check=True, before=(), after=(),
+        **environment):
+    """Runs a command. `driver`: folder of a fake libcuda.so.1, or "sim" for the simulated GPU.
+    `before` and `after` are further libraries to preload around ours."""
+    preload = [str(p) for p in before] + ([str(LIBRARY)] if boost else []) + list(map(str, after))
+    settings = {"GPUBOOST_OUT": out}
+    if driver == "sim":
+        command = [GPUSIM, *command]
+        settings["GPUSIM_CLOCK"] = "virtual"
+    elif driver:
+        settings["LD_LIBRARY_PATH"] = driver
+    if preload:
+        settings["LD_PRELOAD"] = ":".join(preload)
+    env = clean_environment(**{**settings, **environment})
+    done = subprocess.run([str(c) for c in command], env=env, timeout=timeout, capture_output=True,
+                          text=True, errors="backslashreplace")
+    if check:
+        assert done.returncode == 0, (done.returncode, done.stdout[-3000:], done.stderr[-3000:])
+    return Run(done.returncode, done.stdout, done.stderr, pathlib.Path(out))
