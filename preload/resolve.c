@@ -14,6 +14,7 @@
 #include "lifecycle.h"
 #include "site.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 static const char *object_of(unsigned hook)
@@ -69,14 +70,22 @@ static void *no_dlsym(void *handle, const char *name)
     return NULL;
 }
 
+/* Two registers: what dlsym answers in the real one's place, if `is_final`; else the real one is
+ * called in this frame's place. */
+struct answer {
+    void *address;
+    uintptr_t is_final;
+};
+
 /* For the assembly below, which jumps to the one and calls the other. */
 extern dlsym_fn *gb_dlsym_real;
-extern void *gb_dlsym_hook(void *handle, const char *name, const void *caller);
+extern struct answer gb_dlsym_hook(void *handle, const char *name, const void *caller);
 __attribute__((used)) dlsym_fn *gb_dlsym_real;
 
-/* What dlsym answers in the real one's place, or NULL to have the real one called in this frame's
- * place. */
-__attribute__((used)) void *gb_dlsym_hook(void *handle, const char *name, const void *caller)
+static const struct answer ask_real = {NULL, false};
+
+__attribute__((used)) struct answer gb_dlsym_hook(void *handle, const char *name,
+                                                  const void *caller)
 {
     dlsym_fn *real = __atomic_load_n(&gb_dlsym_real, __ATOMIC_ACQUIRE);
     if (GB_UNLIKELY(!real)) {
@@ -85,18 +94,22 @@ __attribute__((used)) void *gb_dlsym_hook(void *handle, const char *name, const 
             real = no_dlsym;
         __atomic_store_n(&gb_dlsym_real, real, __ATOMIC_RELEASE);
     }
-    /* RTLD_DEFAULT is NULL and RTLD_NEXT is -1 (glibc dlfcn.h): both depend on the caller. */
-    if (!name || !handle || handle == (void *)-1)
-        return NULL;
+    if (!name)
+        return ask_real;
     unsigned hook = gb_hook_of_symbol(name);
-    if (GB_LIKELY(hook == GB_HOOK_COUNT) || gb_lifecycle_off())
-        return NULL;
+    if (GB_LIKELY(hook == GB_HOOK_COUNT))
+        return ask_real;
+    /* RTLD_DEFAULT and RTLD_NEXT depend on the caller; both would find our export where the program
+     * asks whether such a library is there at all. From here RTLD_NEXT finds nothing either, and
+     * leaves the message for dlerror. */
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+        return gb_elf_find(NULL, name) ? ask_real : (struct answer){real(RTLD_NEXT, name), true};
     /* The driver's own look-ups of itself must find itself (HAMi-core PR #326: recursion). */
-    if (gb_is_in(caller, "libcuda.so"))
-        return NULL;
+    if (gb_lifecycle_off() || gb_is_in(caller, "libcuda.so"))
+        return ask_real;
     void *found = real(handle, name);
     void *answer = found ? gb_substitute(hook, found) : NULL;
-    return answer == found ? NULL : answer;
+    return answer == found ? ask_real : (struct answer){answer, true};
 }
 
 /* Saves the arguments, asks the hook with the caller's address, and either returns its answer or
@@ -116,7 +129,7 @@ __asm__(".text\n"
         "  addq $8, %rsp\n  .cfi_adjust_cfa_offset -8\n"
         "  popq %rsi\n  .cfi_adjust_cfa_offset -8\n"
         "  popq %rdi\n  .cfi_adjust_cfa_offset -8\n"
-        "  testq %rax, %rax\n"
+        "  testq %rdx, %rdx\n"
         "  jne 1f\n"
         "  jmpq *gb_dlsym_real(%rip)\n"
         "1: ret\n"
@@ -135,10 +148,11 @@ __asm__(".text\n"
         "  mov x2, x30\n"
         "  bl gb_dlsym_hook\n"
         "  mov x9, x0\n"
+        "  mov x10, x1\n"
         "  ldp x0, x1, [sp, #16]\n"
         "  ldp x29, x30, [sp], #32\n  .cfi_adjust_cfa_offset -32\n"
         "  .cfi_restore x29\n  .cfi_restore x30\n"
-        "  cbz x9, 1f\n"
+        "  cbz x10, 1f\n"
         "  mov x0, x9\n"
         "  ret\n"
         "1: adrp x16, gb_dlsym_real\n"

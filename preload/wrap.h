@@ -195,7 +195,7 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return GB_CALL_PINNING(gb_real.f.symbol args);                                         \
         RESULT result = GB_CALL_PINNING(gb_real.f.symbol args);                                    \
-        if (result == 0)                                                                           \
+        if (result == 0 && p)                                                                      \
             gb_ranges_add(*p, n);                                                                  \
         gb_stall_other(&call, n);                                                                  \
         return result;                                                                             \
