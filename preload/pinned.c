@@ -5,6 +5,7 @@
 #include "config.h"
 #include "counters.h"
 #include "driver_api.h"
+#include "lifecycle.h"
 
 #include <sys/mman.h>
 
@@ -131,6 +132,8 @@ static void dismantle(struct gb_pinned_ring *ring)
 static bool dismantle_idle_rings(bool refuse)
 {
     bool freed = false;
+    if (__atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_ARMED)
+        return false; /* a forked child must not call CUDA, and at exit it is too late */
     for (int i = 0; i < RINGS_MAX; i++) {
         struct gb_pinned_ring *ring = &rings[i];
         if (!__atomic_load_n(&ring->context, __ATOMIC_ACQUIRE) ||
