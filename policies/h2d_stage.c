@@ -98,8 +98,8 @@ static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CU
     const uint8_t *src = copy->src;
     size_t left = copy->bytes, piece = FIRST_PIECE_BYTES;
     for (uint32_t i = 0; left; i++) {
-        size_t bytes = piece < ring->chunk_bytes ? piece : ring->chunk_bytes;
-        bytes = bytes < left ? bytes : left;
+        piece = piece < ring->chunk_bytes ? piece : ring->chunk_bytes;
+        size_t bytes = piece < left ? piece : left;
         if (!send_piece(&ring->chunks[i % ring->count], dst, src, bytes, stream))
             return false;
         dst += bytes, src += bytes, left -= bytes;
@@ -117,6 +117,15 @@ static bool wait_for_all(struct gb_pinned_ring *ring)
     return ok;
 }
 
+/* After an error: an event that was not recorded or not waited for proves nothing, the stream does.
+ * Where that cannot be waited for either, the context is lost, and the ring with it. */
+static void settle(struct gb_pinned_ring *ring, CUstream stream)
+{
+    ring->refused = gb_real.f.cuStreamSynchronize(stream) != CUDA_SUCCESS;
+    for (uint32_t i = 0; i < ring->count; i++)
+        ring->chunks[i].in_use = false;
+}
+
 static bool stage(struct gb_call *call, const struct gb_copy *copy)
 {
     struct gb_pinned_ring *ring;
@@ -132,10 +141,11 @@ static bool stage(struct gb_call *call, const struct gb_copy *copy)
     default:
         return declines(&gb_counters.h2d_ring);
     }
-    bool sent = send_all(ring, copy, call->handle);
-    bool done = wait_for_all(ring);
+    bool done = send_all(ring, copy, call->handle) && wait_for_all(ring);
+    if (!done)
+        settle(ring, call->handle);
     gb_pinned_put(ring);
-    if (!sent || !done)
+    if (!done)
         return declines(&gb_counters.h2d_error);
     call->staged = true;
     call->queued_ns = waited_ns;
