@@ -87,8 +87,9 @@ static CUresult leave(enum sim_entry id, CUresult result)
 
 #define BODY(symbol, need, args)                                                                   \
     CUresult result = enter(SIM_ENTRY_##symbol, SIM_NEED_##need);                                  \
-    if (sim_log_on)                                                                                \
-        { SIM_LOG_ARGS args }                                                                         \
+    if (sim_log_on) {                                                                              \
+        SIM_LOG_ARGS args                                                                          \
+    }                                                                                              \
     if (result == CUDA_SUCCESS)                                                                    \
         result = drv_##symbol args;
 
@@ -112,9 +113,8 @@ static CUresult leave(enum sim_entry id, CUresult result)
         BODY(symbol, need, args)                                                                   \
         return leave(SIM_ENTRY_##symbol, result);                                                  \
     }                                                                                              \
-    _Static_assert(                                                                                \
-        __builtin_types_compatible_p(__typeof__(&symbol), PFN_##name##_v##version),                \
-        "the type of " #symbol " is not that of cudaTypedefs.h");                                  \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), PFN_##name##_v##version),     \
+                   "the type of " #symbol " is not that of cudaTypedefs.h");                       \
     TWIN_##twin(symbol, need, params, args)
 #include "entry.def"
 #undef ENTRY

@@ -12,6 +12,8 @@
 
 #include <cudaTypedefs.h>
 
+#undef cuGetProcAddress /* cuda.h makes it mean the second version; both are exported here */
+
 enum sim_need { SIM_NEED_PURE, SIM_NEED_START, SIM_NEED_INIT, SIM_NEED_CTX, SIM_NEED_UNSAFE };
 
 enum sim_entry {
@@ -43,6 +45,21 @@ bool sim_fault_for(unsigned entry, CUresult *error);
 /* driver/copy.c: a box from anywhere to anywhere, by the rules for its kinds of memory. */
 CUresult sim_copy_box(const struct sim_copy *box, struct sim_stream *stream, bool synchronous);
 uint64_t sim_transfer_ns(double bytes, double gigabytes_per_s);
+
+/* driver/copy_pitched.c */
+CUresult sim_copy_box_of(const CUDA_MEMCPY3D *from, struct sim_copy *box);
+
+/* driver/memset.c */
+struct sim_op *sim_fill_operation(const struct sim_fill *fill);
+
+/* driver/memory.c */
+CUresult sim_memory_alloc_or_wait(struct sim_context *context, size_t bytes,
+                                  enum sim_memory_kind kind, CUdeviceptr *address);
+bool sim_free_pending(const struct sim_device *device);
+void sim_drain(void);
+
+/* driver/pool.c */
+CUmemoryPool sim_pool_of_device(int device);
 
 /* driver/module.c */
 const char *sim_function_name(CUfunction function);

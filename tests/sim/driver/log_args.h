@@ -40,19 +40,42 @@ void sim_arg_other(const char *unused, ...);
 
 /* The value where it has the type, else some value of the type: branches that _Generic does not
  * take must still compile. */
-#define SIM_AS(x, type) _Generic((x), type: (x), default: (type)0)
+#define SIM_AS(x, type) _Generic((x), type : (x), default : (type)0)
 
-#define SIM_LOG_ARGS(...)      __VA_OPT__(SIM_ARGS_1(__VA_ARGS__))
-#define SIM_ARGS_1(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_2(__VA_ARGS__))
-#define SIM_ARGS_2(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_3(__VA_ARGS__))
-#define SIM_ARGS_3(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_4(__VA_ARGS__))
-#define SIM_ARGS_4(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_5(__VA_ARGS__))
-#define SIM_ARGS_5(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_6(__VA_ARGS__))
-#define SIM_ARGS_6(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_7(__VA_ARGS__))
-#define SIM_ARGS_7(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_8(__VA_ARGS__))
-#define SIM_ARGS_8(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_9(__VA_ARGS__))
-#define SIM_ARGS_9(x, ...)     SIM_ARG(x); __VA_OPT__(SIM_ARGS_10(__VA_ARGS__))
-#define SIM_ARGS_10(x, ...)    SIM_ARG(x); __VA_OPT__(SIM_ARG_LAST(__VA_ARGS__))
-#define SIM_ARG_LAST(x, ...)   SIM_ARG(x);
+#define SIM_LOG_ARGS(...) __VA_OPT__(SIM_ARGS_1(__VA_ARGS__))
+#define SIM_ARGS_1(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_2(__VA_ARGS__))
+#define SIM_ARGS_2(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_3(__VA_ARGS__))
+#define SIM_ARGS_3(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_4(__VA_ARGS__))
+#define SIM_ARGS_4(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_5(__VA_ARGS__))
+#define SIM_ARGS_5(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_6(__VA_ARGS__))
+#define SIM_ARGS_6(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_7(__VA_ARGS__))
+#define SIM_ARGS_7(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_8(__VA_ARGS__))
+#define SIM_ARGS_8(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_9(__VA_ARGS__))
+#define SIM_ARGS_9(x, ...)                                                                         \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_10(__VA_ARGS__))
+#define SIM_ARGS_10(x, ...)                                                                        \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARGS_11(__VA_ARGS__))
+#define SIM_ARGS_11(x, ...)                                                                        \
+    SIM_ARG(x);                                                                                    \
+    __VA_OPT__(SIM_ARG_LAST(__VA_ARGS__))
+#define SIM_ARG_LAST(x, ...) SIM_ARG(x);
 
 #endif

@@ -31,8 +31,8 @@ static const struct sim_symbol *lookup(const char *name, int version,
 static CUresult find(const char *name, int version, cuuint64_t flags, void **function,
                      CUdriverProcAddressQueryResult *status)
 {
-    cuuint64_t both = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-                      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    cuuint64_t both =
+        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (!name || !*name || !function || (flags & ~both) || (flags & both) == both)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sim_symbol *symbol = lookup(name, version, status);

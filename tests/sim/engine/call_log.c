@@ -56,8 +56,7 @@ static void name_address(char *text, size_t size, uint64_t address)
     else if (sim_object_name(address, text, size))
         return;
     else if (sim_memory_find(address, &range))
-        snprintf(text, size, "%c%lu+%lu", letters[range.kind], range.ordinal,
-                 address - range.base);
+        snprintf(text, size, "%c%lu+%lu", letters[range.kind], range.ordinal, address - range.base);
     else
         snprintf(text, size, sim_is_device_address(address) ? "gone" : "host");
 }

@@ -72,6 +72,16 @@ CUresult sim_capture_allows_unsafe(void)
     return result;
 }
 
+bool sim_capture_blocks_legacy(const struct sim_stream *stream)
+{
+    if (stream != stream->context->legacy)
+        return false;
+    for (const struct sim_capture *capture = captures; capture; capture = capture->next)
+        if (capture->origin->context == stream->context && capture->origin->blocking)
+            return true;
+    return false;
+}
+
 CUresult sim_capture_allows_stream(struct sim_stream *stream)
 {
     if (stream != stream->context->legacy)

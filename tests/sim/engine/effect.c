@@ -33,15 +33,15 @@ static void move_run(char *dst, const char *src, size_t bytes)
     }
 }
 
-static bool move(const struct sim_copy *copy)
+bool sim_copy_move(const struct sim_copy *copy)
 {
     for (size_t z = 0; z < copy->depth; z++) {
         for (size_t y = 0; y < copy->height; y++) {
-            char *dst = sim_memory_at(copy->dst + z * copy->dst_slice + y * copy->dst_pitch,
-                                      copy->width);
+            char *dst =
+                sim_memory_at(copy->dst + z * copy->dst_slice + y * copy->dst_pitch, copy->width);
             uint64_t from = copy->owned ? (uint64_t)(uintptr_t)copy->owned : copy->src;
-            char *src = sim_memory_at(from + z * copy->src_slice + y * copy->src_pitch,
-                                      copy->width);
+            char *src =
+                sim_memory_at(from + z * copy->src_slice + y * copy->src_pitch, copy->width);
             if (!dst || !src)
                 return false;
             move_run(dst, src, copy->width);
@@ -82,7 +82,7 @@ void sim_op_apply(struct sim_op *op)
             sim_kernel_execute(&op->kernel->op);
         break;
     case SIM_OP_COPY:
-        if (copy_bytes(&op->copy) && !move(&op->copy))
+        if (copy_bytes(&op->copy) && !sim_copy_move(&op->copy))
             fault(op);
         break;
     case SIM_OP_FILL:
@@ -128,7 +128,7 @@ void sim_op_begin_early(struct sim_op *op)
     struct sim_copy *copy = &op->copy;
     if (sim_is_device_address(copy->dst)) {
         if (!sim_is_device_address(copy->src)) /* within a device both may overlap */
-            move(copy);
+            sim_copy_move(copy);
     } else if (copy->early) {
         for (size_t z = 0; z < copy->depth; z++)
             for (size_t y = 0; y < copy->height; y++)

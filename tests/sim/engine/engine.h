@@ -90,7 +90,7 @@ struct sim_op_list {
 struct sim_op {
     uint8_t kind, unit, state;
     bool blocking; /* of a stream that the legacy stream synchronises with */
-    bool handed; /* a host function given to its thread */
+    bool handed;   /* a host function given to its thread */
     int device, refs;
     unsigned waiting, asked;
     uint32_t generation; /* of the stream's slot when it was submitted */
@@ -126,6 +126,7 @@ void sim_op_finished(struct sim_op *op);
 void sim_op_apply(struct sim_op *op);
 bool sim_op_is_slow(const struct sim_op *op);
 void sim_op_begin_early(struct sim_op *op);
+bool sim_copy_move(const struct sim_copy *copy);
 
 /* --- streams, events, contexts, devices --- */
 
@@ -289,6 +290,8 @@ bool sim_memory_start(void);
 CUresult sim_memory_alloc(struct sim_context *context, size_t bytes, enum sim_memory_kind kind,
                           CUdeviceptr *address);
 bool sim_memory_free(uint64_t base);
+/* Freed in stream order: calls may not name it any more. */
+void sim_memory_mark_dead(uint64_t base);
 bool sim_memory_find(uint64_t address, struct sim_range *range);
 bool sim_memory_overlaps(uint64_t base, uint64_t bytes);
 uint64_t sim_memory_add(struct sim_range range);
@@ -339,12 +342,14 @@ struct sim_capture {
     struct sim_graph *graph;
     CUstreamCaptureMode mode;
     pthread_t thread;
-    bool own_graph; /* ended with the capture when that fails */
+    bool own_graph;   /* ended with the capture when that fails */
     CUresult failure; /* CUDA_SUCCESS while it may go on */
     uint64_t id;
 };
 
 struct sim_graph *sim_graph_new(void);
+/* The graph a handle means; NULL: none. */
+struct sim_graph *sim_graph_of(CUgraph handle);
 void sim_graph_end(struct sim_graph *graph);
 bool sim_graph_is_leaf(const struct sim_graph *graph, unsigned index);
 struct sim_graph *sim_graph_copy(const struct sim_graph *graph);
@@ -362,6 +367,8 @@ void sim_capture_set(struct sim_stream *stream, const unsigned *nodes, unsigned 
 CUresult sim_capture_allows_unsafe(void);
 /* May this stream be used now? The legacy stream may not while a blocking stream captures. */
 CUresult sim_capture_allows_stream(struct sim_stream *stream);
+/* Is this the legacy stream while a blocking stream of its context captures? Breaks nothing. */
+bool sim_capture_blocks_legacy(const struct sim_stream *stream);
 void sim_capture_fail(struct sim_capture *capture, CUresult failure);
 /* The first active capture of the context's streams; NULL: none. */
 struct sim_capture *sim_capture_in(struct sim_context *context);

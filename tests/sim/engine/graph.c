@@ -22,6 +22,12 @@ struct sim_graph *sim_graph_new(void)
     return graph;
 }
 
+struct sim_graph *sim_graph_of(CUgraph handle)
+{
+    struct sim_graph *graph = (struct sim_graph *)handle;
+    return graph && graph->magic == GRAPH_MAGIC ? graph : NULL;
+}
+
 void sim_graph_end(struct sim_graph *graph)
 {
     for (unsigned i = 0; i < graph->count; i++) {
@@ -71,9 +77,8 @@ struct sim_graph *sim_graph_copy(const struct sim_graph *graph)
     struct sim_graph *copy = sim_graph_new();
     for (unsigned i = 0; copy && i < graph->count; i++) {
         const struct sim_node *from = graph->nodes[i];
-        struct sim_node *node =
-            sim_graph_add(copy, from->op ? sim_op_clone(from->op) : NULL, from->type,
-                          from->before, from->before_count);
+        struct sim_node *node = sim_graph_add(copy, from->op ? sim_op_clone(from->op) : NULL,
+                                              from->type, from->before, from->before_count);
         node->event = from->event;
         node->removed = from->removed;
         node->child = from->child ? sim_graph_copy(from->child) : NULL;

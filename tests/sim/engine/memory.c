@@ -14,9 +14,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BASE          0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
-#define ALIAS_BASE    0x300000000000u
-#define DEVICE_SPACE  (1ull << 40) /* addresses of one device: its arena, as many times as needed */
+#define BASE         0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
+#define ALIAS_BASE   0x300000000000u
+#define DEVICE_SPACE (1ull << 40) /* addresses of one device: its arena, as many times as needed   \
+                                   */
 #define RESERVE_START (SIM_MAX_DEVICES * DEVICE_SPACE)
 #define RESERVE_BYTES (8ull << 40)
 #define ALL_BYTES     (RESERVE_START + RESERVE_BYTES)
@@ -254,9 +255,12 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t bytes, enum sim_me
                           CUdeviceptr *address)
 {
     int device = context->device->ordinal;
-    struct sim_range range = {
-        .bytes = bytes, .kind = (uint8_t)kind, .readable = true, .device = device,
-        .arena_bytes = rounded(bytes), .context = context};
+    struct sim_range range = {.bytes = bytes,
+                              .kind = (uint8_t)kind,
+                              .readable = true,
+                              .device = device,
+                              .arena_bytes = rounded(bytes),
+                              .context = context};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     pthread_rwlock_wrlock(&table_lock);
     if (bytes < (1ull << 40) && take(device, range.arena_bytes, GRANULE, &range.arena)) {
@@ -274,14 +278,23 @@ bool sim_memory_free(uint64_t address)
     struct sim_range range;
     pthread_rwlock_wrlock(&table_lock);
     struct sim_range *found = find(address);
-    bool ours = found && (found->kind == SIM_DEVICE || found->kind == SIM_POOL) &&
-                erase(address, &range);
+    bool ours =
+        found && (found->kind == SIM_DEVICE || found->kind == SIM_POOL) && erase(address, &range);
     if (ours) {
         poison(alias_of(range.base), range.bytes);
         give(range.device, range.arena, range.arena_bytes);
     }
     pthread_rwlock_unlock(&table_lock);
     return ours;
+}
+
+void sim_memory_mark_dead(uint64_t address)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    struct sim_range *found = find(address);
+    if (found)
+        found->dead = true;
+    pthread_rwlock_unlock(&table_lock);
 }
 
 static bool ends_with(const struct sim_range *range, const struct sim_context *context)

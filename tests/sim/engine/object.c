@@ -174,8 +174,7 @@ void sim_stream_end(struct sim_stream *stream)
 static struct sim_stream *per_thread_stream(struct sim_context *context)
 {
     pthread_t self = pthread_self();
-    for (struct sim_stream *stream = context->per_thread; stream;
-         stream = stream->next_in_context)
+    for (struct sim_stream *stream = context->per_thread; stream; stream = stream->next_in_context)
         if (pthread_equal(stream->thread, self))
             return stream;
     struct sim_stream *stream = sim_stream_new(context, CU_STREAM_DEFAULT, 0);

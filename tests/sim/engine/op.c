@@ -267,8 +267,8 @@ static void wait_where(const struct sim_context *context, const struct sim_devic
     uint64_t upto = sim.next_seq;
     for (;;) {
         struct sim_op *op = sim.oldest;
-        while (op && ((context && op->context != context) ||
-                      (device && op->context->device != device)))
+        while (op &&
+               ((context && op->context != context) || (device && op->context->device != device)))
             op = op->newer;
         if (!op || op->seq > upto)
             return;
