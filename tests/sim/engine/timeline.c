@@ -227,8 +227,9 @@ bool sim_timeline_query(struct sim_op *op)
 
 void sim_timeline_submit(struct sim_op *op)
 {
+    bool free_to_start = op->waiting == 0; /* else the advance starts it, when it may */
     advance(op->ready_ns);
-    if (op->waiting == 0) {
+    if (free_to_start) {
         op->state = SIM_READY;
         if (op->kind == SIM_OP_HOST) {
             add_effect(op);
@@ -238,8 +239,8 @@ void sim_timeline_submit(struct sim_op *op)
         } else {
             queue_on_unit(op);
         }
-        run_effects(true);
     }
+    run_effects(true);
     if (sim.engine_idle && sim.oldest)
         pthread_cond_signal(&sim.engine_wake);
 }
