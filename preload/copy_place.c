@@ -105,9 +105,13 @@ enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const str
         return facts.answer;
     if (!stream_is_of(stream, context))
         return GB_PLACE_CONTEXT;
-    if (!is_pageable(src) || !is_pageable(src + last))
+    /* A size that was computed wrongly wraps around, and both ends may look well: the real call
+     * says so without reading anything. NULL is memory that CUDA does not know. */
+    if (!src || (uintptr_t)src + last < (uintptr_t)src || !is_pageable(src) ||
+        !is_pageable(src + last))
         return GB_PLACE_SOURCE;
-    if (!is_device_memory(dst, facts.device) || !is_device_memory(dst + last, facts.device))
+    if ((uintptr_t)dst + last < (uintptr_t)dst || !is_device_memory(dst, facts.device) ||
+        !is_device_memory(dst + last, facts.device))
         return GB_PLACE_DESTINATION;
     return GB_PLACE_FITS;
 }

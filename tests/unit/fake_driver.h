@@ -65,10 +65,11 @@ static struct {
     CUcontext context, primary, stream_context;
     int coherent, managed, sync_memops, ordinal;
     CUstreamCaptureStatus capturing;
-    struct fake_range device[2]; /* what it calls device memory */
-    int fail_nth;                /* the n-th call from fake_begin on fails, 0: none */
-    enum fake_call fail_call;    /* FAKE_CALLS: any; else the n-th of this kind */
-    bool sticky;                 /* ... and so does every later call */
+    struct fake_range device;     /* what it calls device memory */
+    struct fake_range registered; /* ... and host memory it knows, beside the ring */
+    int fail_nth;                 /* the n-th call from fake_begin on fails, 0: none */
+    enum fake_call fail_call;     /* FAKE_CALLS: any; else the n-th of this kind */
+    bool sticky;                  /* ... and so does every later call */
     CUresult error;
     void (*on_send)(void); /* called inside the next send, once */
     /* what happened */
@@ -248,7 +249,8 @@ static CUresult fake_cuPointerGetAttributes(unsigned n, CUpointer_attribute *wha
 {
     const void *p = (const void *)(uintptr_t)pointer;
     FAKE_ENTER(FAKE_POINTER, p, 0);
-    bool device = fake_is_in(fake.device, 2, p), host = fake_is_pinned(p);
+    bool device = fake_is_in(&fake.device, 1, p),
+         host = fake_is_pinned(p) || fake_is_in(&fake.registered, 1, p);
     for (unsigned i = 0; i < n; i++)
         switch (what[i]) {
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

@@ -3,6 +3,7 @@
 #ifndef IN_CHILD_H
 #define IN_CHILD_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,8 +21,12 @@ static int in_child(int (*scenario)(int), int argument)
     int status = -1;
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+        for (unsigned i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL); /* cmocka would go on with its own tests */
         _exit(scenario(argument));
+    }
     return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
 

@@ -50,7 +50,7 @@ static void start_program(void)
     gb_thread_context_set(CONTEXT);
     if (!device)
         device = new_buffer(BUFFER_BYTES), host = new_buffer(BUFFER_BYTES);
-    fake.device[0] = (struct fake_range){device, device + BUFFER_BYTES};
+    fake.device = (struct fake_range){device, device + BUFFER_BYTES};
 }
 
 static CUresult copy(void *dst, const void *src, size_t bytes)
