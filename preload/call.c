@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SAMPLE_EVERY 256 /* power of two */
+#define SAMPLE_EVERY 32 /* power of two */
 
 GB_TLS struct gb_thread gb_thread = {.last_stream = GB_NO_STREAM, .other_stream = GB_NO_STREAM};
 

@@ -27,7 +27,7 @@ struct gb_thread {
     uint32_t depth;
     bool context_known;
     uint32_t tid;
-    uint32_t sample; /* every 256th call measures its own cost */
+    uint32_t sample; /* now and then a call measures its own cost */
 };
 extern GB_TLS struct gb_thread gb_thread;
 
