@@ -25,12 +25,3 @@ struct gb_elf_module {
 bool gb_elf_module_of(const void *addr, struct gb_elf_module *out);
 
 #endif
-
-/* Under -Ipreload (rather than -iquote preload) this file stands in the way of the system's
- * <elf.h>, which <link.h> and <sys/auxv.h> include: pass them on. */
-#pragma GCC diagnostic push
-#ifdef __clang__
-#pragma GCC diagnostic ignored "-Winclude-next-absolute-path"
-#endif
-#include_next <elf.h>
-#pragma GCC diagnostic pop

@@ -11,16 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GB_EXPORT      __attribute__((visibility("default")))
-#define GB_LIKELY(x)   __builtin_expect(!!(x), 1)
-#define GB_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define GB_COLD        __attribute__((cold, noinline))
-#define GB_TLS         __thread __attribute__((tls_model("initial-exec")))
-#define GB_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define GB_EXPORT            __attribute__((visibility("default")))
+#define GB_LIKELY(x)         __builtin_expect(!!(x), 1)
+#define GB_UNLIKELY(x)       __builtin_expect(!!(x), 0)
+#define GB_COLD              __attribute__((cold, noinline))
+#define GB_TLS               __thread __attribute__((tls_model("initial-exec")))
+#define GB_ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
 #define GB_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* Relaxed counters: statistics only, never used to order anything. */
-typedef _Atomic uint64_t gb_counter;
+/* Relaxed counters: statistics only, never used to order anything. Shared ones are touched only by
+ * GB_COUNT, GB_READ and the __atomic built-ins (which clang refuses on _Atomic objects). */
+typedef uint64_t gb_counter;
 #define GB_COUNT(counter, n) __atomic_fetch_add(&(counter), (uint64_t)(n), __ATOMIC_RELAXED)
 #define GB_READ(counter)     __atomic_load_n(&(counter), __ATOMIC_RELAXED)
 

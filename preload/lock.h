@@ -9,7 +9,7 @@
 #include "gb.h"
 
 typedef struct gb_lock {
-    _Atomic uint32_t state; /* 0 free, 1 held, 2 held with waiters */
+    uint32_t state; /* 0 free, 1 held, 2 held with waiters; only by __atomic built-ins */
 } gb_lock;
 
 void gb_lock_acquire(gb_lock *lock);

@@ -286,7 +286,7 @@ void gb_pystack_after_fork(void)
 {
     /* A thread that does not exist here was at work on the table: what is complete can be read, but
      * nothing may be added. Half a set-up is begun again. */
-    if (table_lock.state)
+    if (__atomic_load_n(&table_lock.state, __ATOMIC_RELAXED))
         table.full = true;
     table_lock = (gb_lock){0};
     if (__atomic_load_n(&phase, __ATOMIC_RELAXED) == PHASE_BUSY)
