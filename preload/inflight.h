@@ -25,7 +25,7 @@ struct gb_gpu {
     uint32_t dry;             /* all kernels are known to be done */
     uint32_t streams_missing; /* the table of streams was full: never dry */
     uint64_t dry_ns;          /* since when; idle time before it is already charged */
-    struct gb_site *dry_site; /* who made it so; NULL: nobody, before the first work */
+    struct gb_site *dry_site; /* who made it so; NULL: there was no kernel yet */
     struct gb_stream *streams;
 };
 

@@ -11,7 +11,8 @@
 #include "gb.h"
 
 #define GB_PYSTACK_MAX_FRAMES 128
-#define GB_PYSTACK_OVERFLOW   UINT32_MAX /* the table is full: a stack exists, its name is not known */
+#define GB_PYSTACK_OVERFLOW                                                                        \
+    UINT32_MAX /* the table is full: a stack exists, its name is not known */
 
 struct gb_pyframe {
     const char *file; /* UTF-8, never NULL, lives as long as the process */

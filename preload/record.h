@@ -24,7 +24,7 @@ struct gb_stall_event {
 
 /* Totals that do not belong to one site; filled by the stall model and the policies. */
 struct gb_totals {
-    uint64_t first_enqueue_ns; /* 0: nothing was ever enqueued */
+    uint64_t first_enqueue_ns; /* of a kernel; 0: there was none */
     uint64_t last_drain_ns;
     uint64_t idle_ns; /* all idle time charged */
     uint64_t hook_ns; /* our own measured cost, estimate from sampled calls */

@@ -16,7 +16,7 @@
 #define UNKNOWN          UINT64_MAX
 
 static struct {
-    gb_counter first_work_ns, last_dry_ns, idle_ns, cost_ns, stamp_cost_ps;
+    gb_counter first_kernel_ns, last_dry_ns, idle_ns, cost_ns, stamp_cost_ps;
     gb_counter forwarded_copies, forwarded_bytes;
 } totals;
 
@@ -90,20 +90,15 @@ static void charge_bubble(struct gb_gpu *gpu, uint64_t now)
                                  .tid = gb_thread_id()});
 }
 
-static inline void note_first_work(void)
-{
-    if (GB_UNLIKELY(!GB_READ(totals.first_work_ns)))
-        __atomic_store_n(&totals.first_work_ns, gb_now_ns(), __ATOMIC_RELAXED);
-}
-
 /* One thread takes the bubble; the others find the GPU busy already. */
 GB_COLD void gb_stall_ends_bubble(struct gb_gpu *gpu)
 {
     uint32_t dry = 1;
     if (!__atomic_compare_exchange_n(&gpu->dry, &dry, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    uint64_t now = gb_now_ns();
-    note_first_work();
+    uint64_t now = gb_now_ns(), never = 0;
+    __atomic_compare_exchange_n(&totals.first_kernel_ns, &never, now, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
     charge_bubble(gpu, now);
 }
 
@@ -158,7 +153,6 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     } else if (stream) {
         stream->seq++;
         stream->not_kernels++;
-        note_first_work();
     }
     account_late(call, copy->bytes);
 }
@@ -182,29 +176,32 @@ static struct split split_copy(const struct gb_call *call, const struct gb_copy 
     return (struct split){blocked - transfer, transfer};
 }
 
-/* A copy that is done when it returns, and with it all earlier work of its stream. */
+/* Idle time in a copy that is done when it returns, and with it all earlier work of its stream. On
+ * a dry GPU the whole copy is idle time, and the bubble goes on behind it in its name. Before the
+ * first kernel nobody is charged: start-up is not a stall. */
+static uint64_t idle_in_copy(const struct gb_call *call, struct gb_site *site, struct split split)
+{
+    struct gb_gpu *gpu = call->stream->gpu;
+    gb_stream_done(call->stream, call->seq);
+    if (!call->was_dry || !__atomic_load_n(&gpu->dry, __ATOMIC_RELAXED))
+        return ran_dry(gpu, site, call->end_ns) && split.transfer_ns != UNKNOWN ? split.transfer_ns
+                                                                                : 0;
+    if (!gpu->dry_site)
+        return 0;
+    charge_bubble(gpu, call->start_ns);
+    gpu->dry_ns = call->end_ns;
+    gpu->dry_site = site;
+    __atomic_store_n(&totals.last_dry_ns, call->end_ns, __ATOMIC_RELAXED);
+    return call->end_ns - call->start_ns;
+}
+
 static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
 {
-    struct gb_stream *stream = call->stream;
     gb_call_times(call);
     struct gb_site *site = site_of(call);
     struct split split = split_copy(call, copy);
-    uint64_t idle = 0;
-    if (stream) {
-        struct gb_gpu *gpu = stream->gpu;
-        note_first_work();
-        gb_stream_done(stream, call->seq);
-        if (call->was_dry && __atomic_load_n(&gpu->dry, __ATOMIC_RELAXED)) {
-            charge_bubble(gpu, call->start_ns);
-            idle = call->end_ns - call->start_ns;
-            gpu->dry_ns = call->end_ns;
-            gpu->dry_site = site;
-            __atomic_store_n(&totals.last_dry_ns, call->end_ns, __ATOMIC_RELAXED);
-        } else if (ran_dry(gpu, site, call->end_ns)) {
-            idle = split.transfer_ns == UNKNOWN ? 0 : split.transfer_ns;
-        }
-        charge_idle(site, idle);
-    }
+    uint64_t idle = call->stream ? idle_in_copy(call, site, split) : 0;
+    charge_idle(site, idle);
     charge_blocked(call, site, copy->bytes, split, idle);
 }
 
@@ -326,7 +323,7 @@ void gb_stall_calibrate(void)
 void gb_totals_read(struct gb_totals *out)
 {
     *out = (struct gb_totals){
-        .first_enqueue_ns = GB_READ(totals.first_work_ns),
+        .first_enqueue_ns = GB_READ(totals.first_kernel_ns),
         .last_drain_ns = GB_READ(totals.last_dry_ns),
         .idle_ns = GB_READ(totals.idle_ns),
         .launches = gb_kernels_total(),

@@ -6,7 +6,7 @@
  * before there is one, the call stays unsplit.
  * idle = time in which the compute engine is known to have nothing to do: from a wait that showed
  * the GPU dry to the next kernel given to it (a bubble, charged to the call that waited), and
- * transfers on a dry GPU (charged to the copy).
+ * transfers on a dry GPU (charged to the copy). It counts from the first kernel on.
  * Thread rule: any thread, no lock. Failure rule: idle time that was not seen is not charged.
  */
 #ifndef GB_STALL_H
