@@ -362,6 +362,14 @@ static CUresult fake_cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t 
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n)
+{
+    FAKE_ENTER(FAKE_FORWARD, src, n);
+    fake_run_stream(NULL, fake.op_count);
+    memcpy((void *)(uintptr_t)dst, src, n);
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_cuMemHostAlloc(void **p, size_t n, unsigned flags)
 {
     (void)n, (void)flags;
@@ -391,6 +399,7 @@ static void fake_begin(CUcontext context)
     gb_real.f.cuMemHostRegister_v2 = fake_cuMemHostRegister;
     gb_real.f.cuMemHostUnregister = fake_cuMemHostUnregister;
     gb_real.f.cuMemcpyHtoDAsync_v2 = fake_cuMemcpyHtoDAsync;
+    gb_real.f.cuMemcpyHtoD_v2 = fake_cuMemcpyHtoD;
     gb_real.f.cuMemHostAlloc = fake_cuMemHostAlloc;
 }
 

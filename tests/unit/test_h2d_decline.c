@@ -52,6 +52,25 @@ enum reason {
     REASONS
 };
 
+/* Pinned as we saw it: the synchronous form blocks all the same, and asks. */
+static int pinned_and_synchronous_scenario(int offset)
+{
+    start_program();
+    warm_up();
+    gb_ranges_add(host + offset, 1);
+    CHECK(copy_now(device, host, 3 * MIB) == CUDA_SUCCESS);
+    CHECK(fake.calls == 1 && fake.count[FAKE_FORWARD] == 1);
+    CHECK(gb_counters.h2d_registered == 1 && declined() == 1);
+    return 0;
+}
+
+static void pinned_memory_is_known_without_a_question(void **state)
+{
+    (void)state;
+    assert_scenario(pinned_and_synchronous_scenario, 0);
+    assert_scenario(pinned_and_synchronous_scenario, 3 * MIB - 1);
+}
+
 /* Sets the scene, and says which counter must move, if any. */
 static gb_counter *make(enum reason reason, uint8_t **dst, const uint8_t **src, size_t bytes)
 {
@@ -94,7 +113,7 @@ static gb_counter *make(enum reason reason, uint8_t **dst, const uint8_t **src, 
         fake.ordinal = 1;
         return &gb_counters.h2d_destination;
     case OTHER_CONTEXT_CURRENT: /* set by a way that the hooks do not see */
-        fake.context = (CUcontext)0xc1;
+        fake.context = fake.primary = fake.stream_context = (CUcontext)0xc1;
         return &gb_counters.h2d_context;
     case NOT_THE_PRIMARY_CONTEXT:
         fake.primary = (CUcontext)0xc1;
@@ -171,6 +190,10 @@ static int small_scenario(int bytes)
     fill(host, 64 * KIB, 8);
     CHECK(copy(device, host, (size_t)bytes) == CUDA_SUCCESS);
     CHECK(fake.calls == 1 && fake.count[FAKE_FORWARD] == 1);
+    CHECK(declined() == 0 && memcmp(device, host, (size_t)bytes) == 0);
+    memset(device, 0xa5, (size_t)bytes);
+    CHECK(copy_now(device, host, (size_t)bytes) == CUDA_SUCCESS);
+    CHECK(fake.calls == 2 && fake.count[FAKE_FORWARD] == 2);
     CHECK(declined() == 0 && memcmp(device, host, (size_t)bytes) == 0);
     return 0;
 }
@@ -274,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reason_is_counted_and_forwards),
+        cmocka_unit_test(pinned_memory_is_known_without_a_question),
         cmocka_unit_test(a_size_beyond_the_address_space_is_forwarded),
         cmocka_unit_test(small_copies_cost_no_question),
         cmocka_unit_test(the_first_copies_are_left_alone),

@@ -81,6 +81,27 @@ static void the_source_is_read_after_earlier_work(void **state)
     assert_scenario(source_order_scenario, 0);
 }
 
+static int synchronous_scenario(int unused)
+{
+    uint8_t *late = malloc(MIB);
+    (void)unused;
+    start_program();
+    warm_up();
+    fill(host, MIB, 2);
+    fill(late, MIB, 3);
+    fake_queue_write(NULL, host, late, MIB);
+    CHECK(copy_now(device, host, MIB) == CUDA_SUCCESS);
+    CHECK(staged_copies() == 1 && declined() == 0);
+    CHECK(memcmp(device, late, MIB) == 0 && fake_pending() == 0);
+    return 0;
+}
+
+static void the_synchronous_form_is_served_too(void **state)
+{
+    (void)state;
+    assert_scenario(synchronous_scenario, 0);
+}
+
 /* A size between 64 KiB and 64 MiB, as likely small as large. */
 static size_t random_size(void)
 {
@@ -336,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_calls_come_in_order),
         cmocka_unit_test(the_source_is_read_after_earlier_work),
+        cmocka_unit_test(the_synchronous_form_is_served_too),
         cmocka_unit_test(bytes_are_the_same_at_every_size),
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(each_error_is_counted_by_its_reason),
