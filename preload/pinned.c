@@ -142,7 +142,7 @@ static bool dismantle_idle_rings(bool refuse)
         freed |= ring->count > 0;
         if (ring->memory)
             dismantle(ring);
-        ring->refused = refuse;
+        ring->refused |= refuse;
         gb_pinned_put(ring);
     }
     return freed;

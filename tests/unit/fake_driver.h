@@ -146,7 +146,7 @@ static void fake_run_stream(CUstream stream, int up_to)
             fake_run(&fake.ops[i]);
 }
 
-static int fake_pending(void)
+__attribute__((unused)) static int fake_pending(void)
 {
     int pending = 0;
     for (int i = 0; i < fake.op_count; i++)

@@ -54,7 +54,7 @@ static void start_program(void)
     fake.device = (struct fake_range){device, device + BUFFER_BYTES};
 }
 
-static CUresult copy(void *dst, const void *src, size_t bytes)
+__attribute__((unused)) static CUresult copy(void *dst, const void *src, size_t bytes)
 {
     return cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)dst, src, bytes, FAKE_STREAM);
 }
@@ -65,7 +65,7 @@ __attribute__((unused)) static CUresult copy_now(void *dst, const void *src, siz
     return cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)dst, src, bytes);
 }
 
-static void fill(uint8_t *p, size_t bytes, uint64_t seed)
+__attribute__((unused)) static void fill(uint8_t *p, size_t bytes, uint64_t seed)
 {
     for (size_t i = 0; i < bytes; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -83,7 +83,7 @@ __attribute__((unused)) static void warm_up(void)
     memset(fake.count, 0, sizeof fake.count);
 }
 
-static uint64_t staged_copies(void)
+__attribute__((unused)) static uint64_t staged_copies(void)
 {
     struct gb_totals totals = {0};
     gb_policy_totals(&totals);
