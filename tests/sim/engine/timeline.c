@@ -11,7 +11,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define WAITER_STEP_NS 50000u  /* a waiter need not wake for each of many short operations */
+#define SPIN_NS        100000u
+#define WAITER_STEP_NS 20000u /* a waiter that cannot know how long looks this often */
+#define MOST_HOPS      2048
 #define ENGINE_STEP_NS 200000u /* nor the thread that only carries effects out */
 
 static struct sim_op *effects, *last_effect;
@@ -194,24 +196,65 @@ static void sleep_precisely(void)
     sim_thread.slack_set = true;
 }
 
+/* When an operation that is in its engine's queue will start. */
+static uint64_t queued_start(const struct sim_op *op)
+{
+    const struct sim_unit *unit = &sim.devices[op->device].units[op->unit];
+    uint64_t start_ns = unit->running ? unit->running->end_ns : op->ready_ns;
+    for (const struct sim_op *ahead = unit->ready; ahead && ahead != op; ahead = ahead->next)
+        start_ns += ahead->duration_ns;
+    return start_ns;
+}
+
+/* Not before this: the end of what runs now and, after it, one way through what must come before.
+ * Exact for a plain stream. UINT64_MAX: it waits for a host function. */
+static uint64_t soonest_end(const struct sim_op *op)
+{
+    uint64_t after_ns = 0;
+    for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+        if (op->state == SIM_RUNNING)
+            return op->end_ns + after_ns;
+        after_ns += op->duration_ns;
+        const struct sim_op *before = NULL;
+        for (unsigned i = 0; i < op->before.count && !before; i++)
+            if (op->before.items[i]->state < SIM_TIMED)
+                before = op->before.items[i];
+        if (!before && op->kind == SIM_OP_HOST)
+            return UINT64_MAX;
+        if (!before)
+            return after_ns + (op->unit == SIM_NO_UNIT ? op->ready_ns : queued_start(op));
+        op = before;
+    }
+    return 0;
+}
+
+/* A sleeper is woken some 50 us late on a virtual machine: sleep short, then look at the clock. */
+static void wait_until(uint64_t until_ns)
+{
+    if (until_ns > clock_now() + SPIN_NS + SPIN_NS / 2) {
+        sleep_until(&sim.progress, until_ns == UINT64_MAX ? until_ns : until_ns - SPIN_NS);
+        return;
+    }
+    sim_unlock();
+    while (clock_now() < until_ns)
+        continue;
+    sim_lock();
+}
+
 void sim_timeline_wait(struct sim_op *op)
 {
     sleep_precisely();
     sim.waiters++;
     for (;;) {
-        uint64_t now = clock_now(), until;
+        uint64_t now = clock_now();
         advance(now);
         run_effects(false);
         if (op->state == SIM_DONE)
             break;
-        next_end(&until);
-        if (op->state == SIM_RUNNING)
-            until = op->end_ns;
-        else if (until < now + WAITER_STEP_NS)
-            until = now + WAITER_STEP_NS;
         if (effects && !effect_running)
             continue;
-        sleep_until(&sim.progress, until);
+        uint64_t until = op->state == SIM_TIMED ? UINT64_MAX : soonest_end(op);
+        wait_until(until > now ? until : now + WAITER_STEP_NS);
     }
     sim.waiters--;
 }
