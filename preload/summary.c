@@ -142,12 +142,12 @@ static void add_verdict(struct gb_text *t, const struct gb_totals *totals, uint6
     gb_text_add(t, "\n");
 }
 
-static void add_row(struct gb_text *t, const struct row *row, bool first, uint64_t wall_ns)
+static void add_row(struct gb_text *t, const struct row *row, bool first, uint64_t span)
 {
     char share[16];
     struct gb_text part;
     gb_text_init(&part, share, sizeof share);
-    gb_text_add_percent(&part, row->idle_ns, wall_ns);
+    gb_text_add_percent(&part, row->idle_ns, span);
     gb_text_add(t, "gpuboost: %s  %8llu.%u ms  %6s  ", first ? "why    " : "       ",
                 (unsigned long long)(row->idle_ns / 1000000),
                 (unsigned)(row->idle_ns / 100000 % 10), share);
@@ -156,7 +156,7 @@ static void add_row(struct gb_text *t, const struct row *row, bool first, uint64
                 (unsigned long long)row->calls, row->calls == 1 ? "" : "s");
 }
 
-static void add_why(struct gb_text *t, uint64_t wall_ns)
+static void add_why(struct gb_text *t, uint64_t span)
 {
     uint64_t rest = 0;
     uint32_t others = 0;
@@ -164,7 +164,7 @@ static void add_why(struct gb_text *t, uint64_t wall_ns)
         if (!table.rows[i].idle_ns)
             continue;
         if (i < TOP_PLACES)
-            add_row(t, &table.rows[i], i == 0, wall_ns);
+            add_row(t, &table.rows[i], i == 0, span);
         else
             others++, rest += table.rows[i].idle_ns;
     }
@@ -286,7 +286,7 @@ void gb_summary_write(struct gb_text *t, const struct gb_summary *s)
     uint64_t span = span_ns(&totals, s->now_ns);
     collect();
     add_verdict(t, &totals, span);
-    add_why(t, s->wall_ns);
+    add_why(t, span);
     add_next(t, s, is_healthy(&totals, span));
     add_fixed(t, &totals);
     add_cost(t, s, &totals);
