@@ -52,9 +52,9 @@ UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/test_
 
 .DEFAULT_GOAL := all
 .PHONY: all sim unit deps test demo bench lint docs format clean help FORCE
-all: $(O)/libgpuboost.so            ## build build/libgpuboost.so
-sim: $(SIM_LIBS)                    ## build the simulated GPU (tests and demo; never installed)
-unit: $(UNIT_TESTS)                 ## build the unit tests
+all: $(O)/libgpuboost.so ; @:       ## build build/libgpuboost.so
+sim: $(SIM_LIBS) ; @:               ## build the simulated GPU (tests and demo; never installed)
+unit: $(UNIT_TESTS) ; @:            ## build the unit tests
 
 # --- the library ---
 $(O)/export.map: preload/hooks.def scripts/gen_exports.sh
