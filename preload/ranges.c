@@ -52,14 +52,14 @@ void gb_ranges_add(const void *start, size_t bytes)
     if (!start || !bytes)
         return;
     begin_write();
-    uint32_t i = first_behind(address, count);
-    if (i < count && ranges[i].start < address + bytes) {
-        /* Freed by a way that we do not see, and given out again. */
-        ranges[i] = (struct range){address, address + bytes};
-    } else if (count < RANGES_MAX) {
-        memmove(&ranges[i + 1], &ranges[i], (count - i) * sizeof *ranges);
-        ranges[i] = (struct range){address, address + bytes};
-        count++;
+    uint32_t first = first_behind(address, count), behind = first;
+    /* What it covers was freed by a way that we do not see, and given out again. */
+    while (behind < count && ranges[behind].start < address + bytes)
+        behind++;
+    if (behind > first || count < RANGES_MAX) {
+        memmove(&ranges[first + 1], &ranges[behind], (count - behind) * sizeof *ranges);
+        ranges[first] = (struct range){address, address + bytes};
+        count = count - (behind - first) + 1;
     } else {
         __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
         GB_COUNT(gb_counters.ranges_full, 1);
