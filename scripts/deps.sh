@@ -35,7 +35,7 @@ install_packages() {
             missing+=("$package")
     done
     ((${#missing[@]})) || return 0
-    if ((EUID != 0)); then
+    if (($(id -u) != 0)); then
         complain "missing Debian packages; as root: apt-get install -y ${missing[*]}"
         return
     fi

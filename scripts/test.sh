@@ -5,7 +5,7 @@
 # happens; the exit status is not 0 when something failed or nothing ran. The selection is that of
 # run_tests.py: make test TESTS="tests/unit/test_ring.c tests/e2e -k bugs".
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 python=${1:?usage: test.sh PYTHON [SELECTION...]}
 shift
