@@ -7,11 +7,30 @@
  */
 #include "entry.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define THREADS_MOST 1024u
 #define BLOCKS_MOST  2u /* per multiprocessor, whatever the block */
+
+/* GPUSIM_KERNEL_TIMES: the first part that the name contains decides. */
+static uint64_t duration_of(const struct sim_kernel *kernel)
+{
+    const char *rule = SIM_TEXT(KERNEL_TIMES);
+    while (*rule) {
+        char part[128];
+        double ns;
+        int used = 0;
+        if (sscanf(rule, "%127[^:,]:%lf%n", part, &ns, &used) != 2 || ns < 0)
+            break;
+        if (strstr(kernel->name, part))
+            return (uint64_t)ns;
+        rule += used;
+        rule += *rule == ',';
+    }
+    return kernel->op.duration_ns;
+}
 
 struct sim_op *sim_kernel_operation(CUfunction function, void **params, uint64_t blocks,
                                     uint64_t threads)
@@ -26,7 +45,7 @@ struct sim_op *sim_kernel_operation(CUfunction function, void **params, uint64_t
     kernel->name = strdup(strcmp(name, "gpusim::op") == 0 && params
                               ? ((const struct gpusim_op *)params[0])->name
                               : name);
-    struct sim_op *op = sim_op_new(SIM_OP_KERNEL, SIM_COMPUTE, kernel->op.duration_ns);
+    struct sim_op *op = sim_op_new(SIM_OP_KERNEL, SIM_COMPUTE, duration_of(kernel));
     op->kernel = kernel;
     return op;
 }

@@ -91,6 +91,7 @@ struct sim_op {
     uint8_t kind, unit, state;
     bool blocking; /* of a stream that the legacy stream synchronises with */
     bool handed;   /* a host function given to its thread */
+    bool applied;  /* real clock: its effect is there before its end */
     int device, refs;
     unsigned waiting, asked;
     uint32_t generation; /* of the stream's slot when it was submitted */

@@ -14,10 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BASE         0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
-#define ALIAS_BASE   0x300000000000u
-#define DEVICE_SPACE (1ull << 40) /* addresses of one device: its arena, as many times as needed   \
-                                   */
+#define BASE       0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
+#define ALIAS_BASE 0x300000000000u
+#define DEVICE_SPACE                                                                               \
+    (1ull << 40) /* addresses of one device: its arena, as many times as needed                    \
+                  */
 #define RESERVE_START (SIM_MAX_DEVICES * DEVICE_SPACE)
 #define RESERVE_BYTES (8ull << 40)
 #define ALL_BYTES     (RESERVE_START + RESERVE_BYTES)
@@ -221,11 +222,6 @@ static void poison(char *at, size_t bytes)
     memset(at + bytes - part, 0xFF, part);
 }
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
-}
-
 /* Takes from the arena; the limit is the bytes in use, never fragmentation. */
 static bool take(int device, size_t bytes, uint64_t alignment, uint64_t *arena)
 {
@@ -259,7 +255,7 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t bytes, enum sim_me
                               .kind = (uint8_t)kind,
                               .readable = true,
                               .device = device,
-                              .arena_bytes = rounded(bytes),
+                              .arena_bytes = (bytes + GRANULE - 1) / GRANULE * GRANULE,
                               .context = context};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     pthread_rwlock_wrlock(&table_lock);
@@ -297,17 +293,13 @@ void sim_memory_mark_dead(uint64_t address)
     pthread_rwlock_unlock(&table_lock);
 }
 
-static bool ends_with(const struct sim_range *range, const struct sim_context *context)
-{
-    return range->context == context && (range->kind == SIM_DEVICE || range->kind == SIM_POOL);
-}
-
 void sim_memory_remove_context(struct sim_context *context)
 {
     pthread_rwlock_wrlock(&table_lock);
     for (size_t i = 0; i < range_count;) {
         struct sim_range range = ranges[i];
-        if (!ends_with(&range, context)) {
+        bool ours = range.kind == SIM_DEVICE || range.kind == SIM_POOL;
+        if (!ours || range.context != context) {
             i++;
             continue;
         }

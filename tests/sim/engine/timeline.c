@@ -156,9 +156,9 @@ static void run_effects(bool hurry)
             sim_callback_hand(op);
             continue;
         }
-        if (slow)
+        if (slow && !op->applied)
             apply_unlocked(op);
-        else
+        else if (!op->applied)
             sim_op_apply(op);
         sim_op_finished(op);
     }
@@ -241,6 +241,18 @@ static void wait_until(uint64_t until_ns)
     sim_lock();
 }
 
+/* Who waits for a long copy moves its bytes meanwhile: nobody may touch them, and afterwards it
+ * would take time that the device does not take. */
+static bool use_the_wait(struct sim_op *op)
+{
+    if (op->state != SIM_RUNNING || op->kind != SIM_OP_COPY || op->applied || effects ||
+        effect_running || !sim_op_is_slow(op))
+        return false;
+    op->applied = true;
+    apply_unlocked(op);
+    return true;
+}
+
 void sim_timeline_wait(struct sim_op *op)
 {
     sleep_precisely();
@@ -252,6 +264,8 @@ void sim_timeline_wait(struct sim_op *op)
         if (op->state == SIM_DONE)
             break;
         if (effects && !effect_running)
+            continue;
+        if (use_the_wait(op))
             continue;
         uint64_t until = op->state == SIM_TIMED ? UINT64_MAX : soonest_end(op);
         wait_until(until > now ? until : now + WAITER_STEP_NS);
