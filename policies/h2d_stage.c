@@ -19,10 +19,10 @@
 
 #include <string.h>
 
-#define SMALL_COPY_BYTES  (64u << 10) /* up to here the driver takes the bytes along and returns */
-#define WARM_UP_COPIES    8
-#define WARM_UP_BYTES     (64u << 20)
-#define FIRST_PIECE_BYTES (256u << 10) /* small, so that the link is idle for a moment only */
+#define SMALL_COPY_BYTES (64u << 10) /* up to here the driver takes the bytes along and returns */
+#define WARM_UP_COPIES   8
+#define WARM_UP_BYTES    (64u << 20)
+#define END_PIECE_BYTES  (256u << 10) /* of the first and the last piece */
 
 static gb_counter seen_copies, seen_bytes, staged_copies, staged_bytes;
 
@@ -91,19 +91,27 @@ static bool send_piece(struct gb_pinned_chunk *chunk, CUdeviceptr dst, const uin
     return gb_real.f.cuEventRecord(chunk->sent, stream) == CUDA_SUCCESS;
 }
 
-/* Pieces grow from small to a whole chunk. */
+/* Pieces grow from small to a whole chunk and shrink again: at both ends of a copy one of the host
+ * and the link has nothing to do for the length of a piece. */
+static size_t next_piece(size_t piece, size_t left, size_t chunk_bytes)
+{
+    size_t end = left / 2 > END_PIECE_BYTES ? left / 2 : END_PIECE_BYTES;
+    size_t bytes = piece < end ? piece : end;
+    bytes = bytes < chunk_bytes ? bytes : chunk_bytes;
+    return bytes < left ? bytes : left;
+}
+
 static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CUstream stream)
 {
     CUdeviceptr dst = (CUdeviceptr)(uintptr_t)copy->dst;
     const uint8_t *src = copy->src;
-    size_t left = copy->bytes, piece = FIRST_PIECE_BYTES;
+    size_t left = copy->bytes, piece = END_PIECE_BYTES;
     for (uint32_t i = 0; left; i++) {
-        piece = piece < ring->chunk_bytes ? piece : ring->chunk_bytes;
-        size_t bytes = piece < left ? piece : left;
+        size_t bytes = next_piece(piece, left, ring->chunk_bytes);
         if (!send_piece(&ring->chunks[i % ring->count], dst, src, bytes, stream))
             return false;
         dst += bytes, src += bytes, left -= bytes;
-        piece *= 2;
+        piece = piece < ring->chunk_bytes ? piece * 2 : piece;
     }
     return true;
 }
