@@ -2,29 +2,57 @@
  * capture.h for the rules. */
 #include "capture.h"
 
-#include "inflight.h"
-
 static uint32_t open_captures;
+
+/* What is given to the stream inside gets numbers that are not given out again: an event of the
+ * capture says nothing about work that comes after it, and one from before still counts. */
+static bool enter(struct gb_stream *stream, struct gb_stream *origin)
+{
+    if (__atomic_exchange_n(&stream->capturing, 1, __ATOMIC_ACQ_REL))
+        return false;
+    stream->capture_origin = origin;
+    stream->capture_kernel_seq = stream->kernel_seq;
+    stream->capture_not_kernels = stream->not_kernels;
+    stream->capture_seq = stream->seq++;
+    return true;
+}
+
+/* What was given to the stream since was captured and did not run. */
+static void leave(struct gb_stream *stream)
+{
+    stream->not_kernels = stream->capture_not_kernels + stream->seq - stream->capture_seq;
+    stream->kernel_seq = stream->capture_kernel_seq;
+    if (stream->done >= stream->capture_seq)
+        gb_stream_done(stream, stream->seq);
+    __atomic_store_n(&stream->capturing, 0, __ATOMIC_RELEASE);
+}
 
 void gb_capture_begins(CUstream handle)
 {
     struct gb_stream *stream = gb_stream_of(handle);
-    if (!stream || __atomic_exchange_n(&stream->capturing, 1, __ATOMIC_ACQ_REL))
-        return;
-    stream->capture_seq = stream->seq;
-    stream->capture_kernel_seq = stream->kernel_seq;
-    __atomic_fetch_add(&open_captures, 1, __ATOMIC_ACQ_REL);
+    if (stream && enter(stream, stream))
+        __atomic_fetch_add(&open_captures, 1, __ATOMIC_ACQ_REL);
 }
 
-/* What was given to the stream since was captured and did not run. Also after a failed end: the
- * capture is over then as well (CUDA driver API, cuStreamEndCapture). */
+/* Only streams of the same GPU are found again at the end. */
+void gb_capture_joins(struct gb_stream *stream, struct gb_stream *of)
+{
+    if (stream->gpu == of->gpu)
+        enter(stream, of->capture_origin);
+}
+
+/* Also after a failed end: the capture is over then as well (CUDA driver API, cuStreamEndCapture).
+ */
 void gb_capture_ends(CUstream handle)
 {
-    struct gb_stream *stream = gb_stream_of(handle);
-    if (!stream || !__atomic_exchange_n(&stream->capturing, 0, __ATOMIC_ACQ_REL))
+    struct gb_stream *origin = gb_stream_of(handle);
+    if (!origin || !__atomic_load_n(&origin->capturing, __ATOMIC_ACQUIRE) ||
+        origin->capture_origin != origin)
         return;
-    stream->seq = stream->capture_seq;
-    stream->kernel_seq = stream->capture_kernel_seq;
+    struct gb_stream *s = __atomic_load_n(&origin->gpu->streams, __ATOMIC_ACQUIRE);
+    for (; s; s = s->next_of_gpu)
+        if (__atomic_load_n(&s->capturing, __ATOMIC_ACQUIRE) && s->capture_origin == origin)
+            leave(s);
     __atomic_fetch_sub(&open_captures, 1, __ATOMIC_ACQ_REL);
 }
 

@@ -5,9 +5,11 @@
 #ifndef GB_CAPTURE_H
 #define GB_CAPTURE_H
 
-#include "hooks.h"
+#include "inflight.h"
 
 void gb_capture_begins(CUstream handle);
+/* The stream waits for an event recorded inside a capture: it takes part until that ends. */
+void gb_capture_joins(struct gb_stream *stream, struct gb_stream *of);
 void gb_capture_ends(CUstream handle);
 bool gb_capture_is_open(void);
 

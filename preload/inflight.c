@@ -2,6 +2,7 @@
 #include "inflight.h"
 
 #include "call.h"
+#include "capture.h"
 #include "counters.h"
 #include "lock.h"
 
@@ -150,6 +151,10 @@ void gb_stream_waits(struct gb_stream *stream, CUevent event)
     uint64_t seq;
     if (!gb_event_position(event, &other, &seq) || other == stream)
         return;
+    if (__atomic_load_n(&other->capturing, __ATOMIC_ACQUIRE) && seq > other->capture_seq)
+        gb_capture_joins(stream, other);
+    if (__atomic_load_n(&stream->capturing, __ATOMIC_ACQUIRE))
+        return; /* captured: it orders nothing that runs */
     stream->seq++;
     stream->not_kernels++;
     gb_lock_acquire(&lock);

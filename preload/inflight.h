@@ -45,8 +45,9 @@ struct gb_stream {
     uint64_t kernel_seq;  /* seq of the last one that runs on the compute engine */
     uint64_t done;        /* operations known to be done */
     uint64_t not_kernels; /* operations among seq that are copies and waits */
-    uint32_t capturing;   /* capture.c; with seq and kernel_seq as they were before */
-    uint64_t capture_seq, capture_kernel_seq;
+    uint32_t capturing;   /* capture.c; with the stream it began on, and the counts from before */
+    struct gb_stream *capture_origin;
+    uint64_t capture_seq, capture_kernel_seq, capture_not_kernels;
     struct gb_stream *next_of_gpu;
     struct gb_dependency waits[GB_STREAM_DEPENDENCIES];
     uint32_t wait_next;
