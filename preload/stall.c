@@ -121,6 +121,9 @@ static bool ran_dry(struct gb_gpu *gpu, struct gb_site *site, uint64_t now)
 
 bool gb_copy_is_background(const struct gb_copy *copy)
 {
+    if (copy->direction == GB_COPY_D2D)
+        return true; /* the synchronous form does not wait either ("API synchronization behavior")
+                      */
     if (!copy->async)
         return false;
     switch (copy->direction) {
@@ -189,10 +192,12 @@ static uint64_t idle_in_copy(const struct gb_call *call, struct gb_site *site, s
     if (!gpu->dry_site)
         return 0;
     charge_bubble(gpu, call->start_ns);
+    /* The copy of another thread may have been charged with a part of it. */
+    uint64_t since = gpu->dry_ns > call->start_ns ? gpu->dry_ns : call->start_ns;
     gpu->dry_ns = call->end_ns;
     gpu->dry_site = site;
     __atomic_store_n(&totals.last_dry_ns, call->end_ns, __ATOMIC_RELAXED);
-    return call->end_ns - call->start_ns;
+    return call->end_ns > since ? call->end_ns - since : 0;
 }
 
 static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
@@ -203,6 +208,16 @@ static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
     uint64_t idle = call->stream ? idle_in_copy(call, site, split) : 0;
     charge_idle(site, idle);
     charge_blocked(call, site, copy->bytes, split, idle);
+}
+
+/* Was all earlier work of its stream done when it returned? Not where it may have been a device to
+ * device copy, nor where it was captured. */
+static bool has_waited(const struct gb_call *call, const struct gb_copy *copy)
+{
+    if (call->staged)
+        return true;
+    return !call->background && copy->direction != GB_COPY_OTHER &&
+           !(call->stream && __atomic_load_n(&call->stream->capturing, __ATOMIC_RELAXED));
 }
 
 void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
@@ -216,10 +231,10 @@ void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
         GB_COUNT(totals.forwarded_copies, 1);
         GB_COUNT(totals.forwarded_bytes, copy->bytes);
     }
-    if (ok && call->background)
-        account_background(call, copy);
-    else if (ok)
+    if (ok && has_waited(call, copy))
         account_blocking(call, copy);
+    else if (ok)
+        account_background(call, copy);
     gb_call_leave(call);
 }
 
