@@ -132,6 +132,8 @@ bool gb_copy_is_background(const struct gb_copy *copy)
                gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE;
     case GB_COPY_D2H:
         return gb_ranges_touch(copy->dst, copy->bytes) != GB_RANGE_NONE;
+    case GB_COPY_OTHER: /* the driver knows, and a policy asks it */
+        return copy->bytes <= SMALL_COPY_BYTES;
     default:
         return true;
     }
