@@ -1,9 +1,10 @@
 /* fault.c: scripted failures, GPUSIM_FAULT="call:nth:error[,...]".
  *
- * The call is an exported name; nth counts its calls from 1, or is * for every one; the error is a
- * number or a name of errors.def. An error after which a real context is unusable stays in the
- * current context (CUDA Driver API, CUresult: "must be terminated and relaunched").
- * Thread rule: sim_lock. Failure rule: a rule that cannot be read is said once on stderr.
+ * The call is an exported name or one without its version; nth counts its calls from 1, or is * for
+ * every one; the error is a number or a name of errors.def. An error after which a real context is
+ * unusable stays in the current context (CUDA Driver API, CUresult: "must be terminated and
+ * relaunched"). Thread rule: sim_lock. Failure rule: a rule that cannot be read is said once on
+ * stderr.
  */
 #include "entry.h"
 
@@ -14,12 +15,18 @@
 #define MOST_RULES 64
 
 static struct rule {
-    unsigned entry;
+    char call[64];
     uint64_t nth, seen; /* nth 0: every call */
     CUresult error;
 } rules[MOST_RULES];
 static unsigned rule_count;
 static bool loaded;
+
+/* cuMemAlloc means every version of it, cuMemAlloc_v2 that one. */
+static bool is_called(unsigned entry, const char *call)
+{
+    return strcmp(sim_entry_name(entry), call) == 0 || strcmp(sim_symbols[entry].name, call) == 0;
+}
 
 static bool parse_rule(char *text, struct rule *rule)
 {
@@ -32,8 +39,9 @@ static bool parse_rule(char *text, struct rule *rule)
     rule->error = (CUresult)strtol(error, &end, 10);
     if (*end && !sim_error_of_name(error, &rule->error))
         return false;
-    for (rule->entry = 0; rule->entry < SIM_ENTRY_COUNT; rule->entry++)
-        if (strcmp(sim_entry_name(rule->entry), call) == 0)
+    snprintf(rule->call, sizeof(rule->call), "%s", call);
+    for (unsigned entry = 0; entry < SIM_ENTRY_COUNT; entry++)
+        if (is_called(entry, call))
             return true;
     return false;
 }
@@ -76,7 +84,7 @@ bool sim_fault_for(unsigned entry, CUresult *error)
         load();
     bool hit = false;
     for (unsigned i = 0; i < rule_count && !hit; i++) {
-        if (rules[i].entry != entry)
+        if (!is_called(entry, rules[i].call))
             continue;
         hit = ++rules[i].seen == rules[i].nth || rules[i].nth == 0;
         if (hit)

@@ -1,12 +1,12 @@
 /* adversary.c: the virtual clock. Nothing sleeps: an operation runs when the seed says so, or when
  * the program waits for it.
  *
- * Each seed has a temper: everything at once, nothing until forced, each stream one or the other,
- * or a coin at each step. A copy has two halves (effect.c): the destination changes at the first
- * legal moment, the source is read at the last. Host functions run only when something waits for
- * what comes after them.
- * Thread rule: sim_lock; given up only while a host function runs. The same calls in the same
- * order with the same seed give the same run.
+ * Each seed has a temper: everything at once, nothing until forced, each stream one or the other, a
+ * coin at each step, or copies that begin at once and end when forced. A copy has two halves
+ * (effect.c): the destination changes at the first legal moment, the source is read at the last.
+ * Host functions run only when something waits for what comes after them. Thread rule: sim_lock;
+ * given up only while a host function runs. The same calls in the same order with the same seed
+ * give the same run.
  */
 #include "engine.h"
 
@@ -15,7 +15,7 @@
 #define MOST_REFUSED 12 /* answers of NotReady in a row before the work is done after all */
 
 static uint64_t now_ns = 1000000000u, random_state, seed_now;
-static enum { EAGER, LAZY, BY_STREAM, COIN } temper;
+static enum { EAGER, LAZY, BY_STREAM, COIN, SPLIT, TEMPERS } temper;
 static struct sim_op *ready; /* those that may take their next step */
 static unsigned ready_count;
 
@@ -105,6 +105,7 @@ static bool is_eager(const struct sim_op *op)
     case EAGER:
         return true;
     case LAZY:
+    case SPLIT:
         return false;
     case BY_STREAM:
         return scramble(seed_now ^ op->stream->id) & 1;
@@ -136,8 +137,19 @@ static void run_all_eager(void)
     }
 }
 
+static void begin_copies(void)
+{
+    for (struct sim_op *op = ready; op; op = op->ready_next)
+        if (op->kind == SIM_OP_COPY && op->state == SIM_READY)
+            step(op);
+}
+
 static void let_some_run(void)
 {
+    if (temper == SPLIT) {
+        begin_copies();
+        return;
+    }
     if (temper == EAGER || temper == BY_STREAM) {
         run_all_eager();
         return;
@@ -229,5 +241,5 @@ void sim_adversary_reseed(uint64_t seed)
     sim_wait_context(NULL);
     seed_now = seed;
     random_state = scramble(seed);
-    temper = (unsigned)(seed % 4);
+    temper = (unsigned)(seed % TEMPERS);
 }

@@ -132,6 +132,22 @@ CUresult sim_start(void)
     return CUDA_SUCCESS;
 }
 
+__attribute__((visibility("default"))) uint64_t gpusim_now_ns(void)
+{
+    sim_lock();
+    uint64_t now_ns = sim_now();
+    sim_unlock();
+    return now_ns;
+}
+
+__attribute__((visibility("default"))) void gpusim_reseed(uint64_t seed)
+{
+    sim_lock();
+    if (sim_life == SIM_ALIVE && sim.virtual_clock)
+        sim_adversary_reseed(seed);
+    sim_unlock();
+}
+
 /* --- streams --- */
 
 struct sim_stream *sim_stream_new(struct sim_context *context, unsigned flags, int priority)

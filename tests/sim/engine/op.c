@@ -28,6 +28,7 @@ struct sim_op *sim_op_new(enum sim_op_kind kind, enum sim_unit_kind unit, uint64
     op->unit = (uint8_t)unit;
     op->duration_ns = duration_ns;
     op->refs = 1;
+    op->waiting = 1; /* for its submission */
     return op;
 }
 
@@ -159,6 +160,7 @@ static void make_pending(struct sim_stream *stream, struct sim_op *op)
 static void schedule(struct sim_op *op)
 {
     sim_op_hold(op); /* dropped in sim_op_finished */
+    op->waiting--;
     uint64_t now = sim_now();
     if (now > op->ready_ns)
         op->ready_ns = now;
