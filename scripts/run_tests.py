@@ -119,7 +119,7 @@ def read_junit(path, results):
     # A test that fails and whose clean-up then fails too stands there twice.
     merged = {}
     for case in cases:
-        name = f"{case.get('classname', '')}::{case.get('name', '')}"
+        name = f"{case.get('file') or case.get('classname')}::{case.get('name')}"
         outcome, reason = pytest_outcome(case)
         seconds = float(case.get("time") or 0)
         if name not in merged or outcome == "failed":
@@ -148,7 +148,7 @@ def run_pytest(arguments, results):
     junit.parent.mkdir(parents=True, exist_ok=True)
     junit.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--junitxml", str(junit), "-o", "xfail_strict=true",
-               "-o", "junit_duration_report=total", *arguments]
+               "-o", "junit_family=xunit1", *arguments]
     status = wait_for_pytest(subprocess.Popen(command, env=environment(KEPT), stdin=subprocess.DEVNULL))
     failed = read_junit(junit, results)
     if failed is None or status not in (0, 1, 5) or status == 1 and not failed:
