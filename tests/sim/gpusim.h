@@ -42,9 +42,9 @@ void gpusim_write_truth(const char *path);
 void gpusim_mark(const char *label);
 /* Truth of one device since the last gpusim_mark, for tests. */
 struct gpusim_usage {
-    uint64_t first_ns, last_ns;                      /* first start and last end of any operation */
+    uint64_t first_ns, last_ns; /* first start and last end of any operation */
     uint64_t compute_busy_ns, h2d_busy_ns, d2h_busy_ns;
-    uint64_t any_busy_ns;                            /* union over the engines */
+    uint64_t any_busy_ns; /* union over the engines */
 };
 void gpusim_usage(int device, struct gpusim_usage *out);
 

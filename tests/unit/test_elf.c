@@ -32,7 +32,8 @@ static void finds_libc_functions(void **state)
 static void finds_what_moved_in_glibc_2_34(void **state)
 {
     (void)state;
-    static const char *const names[] = {"pthread_create", "dladdr", "dlopen", "dlclose", "sem_post"};
+    static const char *const names[] = {"pthread_create", "dladdr", "dlopen", "dlclose",
+                                        "sem_post"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_ptr_equal(gb_elf_find(NULL, names[i]), dlsym(RTLD_DEFAULT, names[i]));
 }
