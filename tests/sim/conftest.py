@@ -1,25 +1,12 @@
 """Runs scripts on the stand-in driver, each in a process of its own."""
 
-import os
-import pathlib
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("GPUSIM_BUILD", HERE.parents[1] / "build" / "sim"))
-
-
-def clean_environment(**settings):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSIM_", "GPUBOOST"))}
-    env.pop("LD_PRELOAD", None)
-    env.update(GPUSIM_TEST_LIBRARY=str(BUILD / "libcuda.so.1"), PYTHONPATH=str(HERE),
-               GPUSIM_CLOCK="virtual", GPUSIM_MEMORY="64M")
-    env.update({k: str(v) for k, v in settings.items()})
-    return env
-
+from sim_environment import clean_environment
 
 @pytest.fixture
 def drive():

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, clean_environment
+from sim_environment import BUILD, clean_environment
 
 
 # --- life ---
@@ -217,6 +217,7 @@ def test_scripted_faults(drive):
         out = ctypes.byref(ctypes.c_uint64())
         print([code("MemAlloc_v2", out, 4) for _ in range(3)], end=" ")
         s = stream()
-        print(code("StreamSynchronize", s), code("StreamSynchronize", s), code("EventCreate", out, 0))
+        print(code("StreamSynchronize", s), code("StreamSynchronize", s), end=" ")
+        print(code("EventCreate", out, 0))
     """, GPUSIM_FAULT="cuMemAlloc:2:CUDA_ERROR_OUT_OF_MEMORY,cuStreamSynchronize:1:700")
     assert out == "[0, 2, 0] 700 700 700", "an illegal address stays"

@@ -111,8 +111,9 @@ def test_boxes_and_batches(drive):
         assert code("MemcpyHtoD_v2", 0, h.address, 8) == INVALID_VALUE
         words = lambda *w: (ctypes.c_uint64 * len(w))(*w)
         attributes, failed = (ctypes.c_uint32 * 6)(1), ctypes.c_size_t()
-        batch = lambda on: code("MemcpyBatchAsync", words(d, d + 8), words(h.address, h.address + 1),
-                                words(8, 8), 2, attributes, words(0), 1, ctypes.byref(failed), on)
+        to, what = words(d, d + 8), words(h.address, h.address + 1)
+        batch = lambda on: code("MemcpyBatchAsync", to, what, words(8, 8), 2, attributes, words(0),
+                                1, ctypes.byref(failed), on)
         assert batch(0) == INVALID_VALUE and batch(s) == 0
         assert read(d, 16) == bytes(range(8)) + bytes(range(1, 9))
     """)

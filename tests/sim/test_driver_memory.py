@@ -88,7 +88,8 @@ def test_pointer_attributes(drive):
         host = Host(4096)
         cu.MemHostRegister_v2(host.address, 4096, 0)
         kinds["registered"] = host.address
-        expected = dict(device=(2, 0), pool=(2, 0), managed=(2, 1), pinned=(1, 0), registered=(1, 0))
+        expected = dict(device=(2, 0), pool=(2, 0), managed=(2, 1), pinned=(1, 0),
+                        registered=(1, 0))
         for name, at in kinds.items():
             found = tuple(get("PointerGetAttribute", k, at + 3, kind=ctypes.c_uint) for k in (2, 8))
             assert found == expected[name], (name, found)

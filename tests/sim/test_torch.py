@@ -194,7 +194,8 @@ def test_recurrent_networks():
         import torch
         torch.manual_seed(0)
         for kind, options in ((torch.nn.LSTM, dict(num_layers=2, bidirectional=True, dropout=0.1)),
-                              (torch.nn.GRU, dict(batch_first=True)), (torch.nn.RNN, dict(bias=False))):
+                              (torch.nn.GRU, dict(batch_first=True)),
+                              (torch.nn.RNN, dict(bias=False))):
             model = kind(8, 16, **options)
             before = [p.detach().clone() for p in model.parameters()]
             model = model.cuda()
@@ -288,7 +289,8 @@ TRAIN = """
     torch.manual_seed(0)
     kind = {kind!r}
     if kind == 'mlp':
-        model, shape = nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.ReLU(), nn.Linear(64, 10)), (3, 8, 8)
+        model, shape = nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.ReLU(),
+                                     nn.Linear(64, 10)), (3, 8, 8)
     else:
         model, shape = torchvision.models.resnet18(num_classes=10), (3, 32, 32)
     model = model.cuda()
