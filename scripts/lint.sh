@@ -34,7 +34,7 @@ check() {
         echo "  LINT   $name: ok"
     else
         echo "  LINT   $name: FAILED"
-        tail -n 60 "$log"
+        grep -vE "^  (CC|LINK|AR|GEN) " "$log" | tail -n 60
         failed+=("$name")
     fi
 }
