@@ -8,12 +8,12 @@ static uint32_t open_captures;
  * capture says nothing about work that comes after it, and one from before still counts. */
 static bool enter(struct gb_stream *stream, struct gb_stream *origin)
 {
-    if (__atomic_exchange_n(&stream->capturing, 1, __ATOMIC_ACQ_REL))
+    if (__atomic_load_n(&stream->capturing, __ATOMIC_RELAXED))
         return false;
-    stream->capture_origin = origin;
     stream->capture_kernel_seq = stream->kernel_seq;
     stream->capture_not_kernels = stream->not_kernels;
     stream->capture_seq = stream->seq++;
+    __atomic_store_n(&stream->capturing, origin, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -24,7 +24,7 @@ static void leave(struct gb_stream *stream)
     stream->kernel_seq = stream->capture_kernel_seq;
     if (stream->done >= stream->capture_seq)
         gb_stream_done(stream, stream->seq);
-    __atomic_store_n(&stream->capturing, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->capturing, NULL, __ATOMIC_RELEASE);
 }
 
 void gb_capture_begins(CUstream handle)
@@ -37,8 +37,9 @@ void gb_capture_begins(CUstream handle)
 /* Only streams of the same GPU are found again at the end. */
 void gb_capture_joins(struct gb_stream *stream, struct gb_stream *of)
 {
-    if (stream->gpu == of->gpu)
-        enter(stream, of->capture_origin);
+    struct gb_stream *origin = __atomic_load_n(&of->capturing, __ATOMIC_ACQUIRE);
+    if (origin && stream->gpu == of->gpu)
+        enter(stream, origin);
 }
 
 /* Also after a failed end: the capture is over then as well (CUDA driver API, cuStreamEndCapture).
@@ -46,12 +47,11 @@ void gb_capture_joins(struct gb_stream *stream, struct gb_stream *of)
 void gb_capture_ends(CUstream handle)
 {
     struct gb_stream *origin = gb_stream_of(handle);
-    if (!origin || !__atomic_load_n(&origin->capturing, __ATOMIC_ACQUIRE) ||
-        origin->capture_origin != origin)
+    if (!origin || __atomic_load_n(&origin->capturing, __ATOMIC_ACQUIRE) != origin)
         return;
     struct gb_stream *s = __atomic_load_n(&origin->gpu->streams, __ATOMIC_ACQUIRE);
     for (; s; s = s->next_of_gpu)
-        if (__atomic_load_n(&s->capturing, __ATOMIC_ACQUIRE) && s->capture_origin == origin)
+        if (__atomic_load_n(&s->capturing, __ATOMIC_ACQUIRE) == origin)
             leave(s);
     __atomic_fetch_sub(&open_captures, 1, __ATOMIC_ACQ_REL);
 }

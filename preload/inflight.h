@@ -41,12 +41,12 @@ struct gb_stream {
     uint32_t tid; /* of the thread, for the per-thread default stream */
     uint32_t used;
     struct gb_gpu *gpu;
-    uint64_t seq;         /* operations given to it */
-    uint64_t kernel_seq;  /* seq of the last one that runs on the compute engine */
-    uint64_t done;        /* operations known to be done */
-    uint64_t not_kernels; /* operations among seq that are copies and waits */
-    uint32_t capturing;   /* capture.c; with the stream it began on, and the counts from before */
-    struct gb_stream *capture_origin;
+    uint64_t seq;                /* operations given to it */
+    uint64_t kernel_seq;         /* seq of the last one that runs on the compute engine */
+    uint64_t done;               /* operations known to be done */
+    uint64_t not_kernels;        /* operations among seq that are copies and waits */
+    struct gb_stream *capturing; /* capture.c: the stream on which the capture began that it takes
+                                  * part in, or NULL; and the counts from before */
     uint64_t capture_seq, capture_kernel_seq, capture_not_kernels;
     struct gb_stream *next_of_gpu;
     struct gb_dependency waits[GB_STREAM_DEPENDENCIES];

@@ -3,8 +3,7 @@
  * It is as lazy as the documentation lets it be: a copy out of pinned memory reads its source when
  * an event or stream wait forces it, and the host writes that a stream has queued land then too. So
  * a chunk that is refilled too early, or a source that is read too early, gives wrong bytes. Every
- * call is logged, and the n-th one can be made to fail. One thread at a time; included once.
- */
+ * call is logged, and the n-th one can be made to fail. One thread at a time; included once. */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
@@ -14,7 +13,7 @@
 #include "driver_api.h"
 
 #define FAKE_STREAM ((CUstream)0x5150)
-#define FAKE_OPS    4096
+#define FAKE_OPS    32768
 #define FAKE_RANGES 64
 
 enum fake_call {
@@ -156,13 +155,8 @@ __attribute__((unused)) static int fake_pending(void)
 
 static void fake_queue(struct fake_op op)
 {
-    if (fake.op_count == FAKE_OPS) { /* long tests: what is done is forgotten */
-        int kept = 0;
-        for (int i = 0; i < fake.op_count; i++)
-            if (!fake.ops[i].done || !fake.ops[i].dst)
-                fake.ops[kept++] = fake.ops[i];
-        fake.op_count = kept < FAKE_OPS ? kept : 0;
-    }
+    if (fake.op_count == FAKE_OPS)
+        abort();
     fake.ops[fake.op_count++] = op;
 }
 

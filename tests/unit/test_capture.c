@@ -9,30 +9,15 @@
 
 #include "capture.h"
 #include "in_child.h"
-#include "stamp.h"
+#include "inflight_calls.h"
 
-#define CONTEXT  ((CUcontext)0xc0)
-#define MAIN     ((CUstream)0x1000)
-#define SIDE     ((CUstream)0x2000)
-#define EVENT(n) ((CUevent)(uintptr_t)(0x500000 + 48 * (n)))
+#define MAIN STREAM(1)
+#define SIDE STREAM(2)
 
-static void start(void)
-{
-    gb_state = GB_STATE_ARMED;
-    gb_thread_context_set(CONTEXT);
-}
-
-static struct gb_stream *launch(CUstream handle, int kernels)
-{
-    while (kernels--)
-        gb_stamp_kernel(handle);
-    return gb_stream_of(handle);
-}
-
-/* The legacy pattern: `to` waits for an event recorded on `from`. */
+/* Fork and join: `to` waits for an event recorded on `from`. */
 static void join(CUstream to, CUstream from, int event)
 {
-    gb_event_recorded(EVENT(event), gb_stream_of(from));
+    record(event, gb_stream_of(from));
     gb_stream_waits(gb_stream_of(to), EVENT(event));
 }
 
@@ -41,7 +26,7 @@ static void join(CUstream to, CUstream from, int event)
 static int count_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     CHECK(!gb_capture_is_open());
     gb_capture_ends(MAIN); /* none began */
     CHECK(!gb_capture_is_open());
@@ -70,8 +55,8 @@ static void open_captures_are_counted(void **state)
 
 static void *capturer(void *number)
 {
-    CUstream stream = (CUstream)(0x3000 + 64 * (uintptr_t)number);
-    start();
+    CUstream stream = STREAM(10 + (uintptr_t)number);
+    start(CONTEXT);
     for (int i = 0; i < 20000; i++) {
         gb_capture_begins(stream);
         if (!gb_capture_is_open())
@@ -106,7 +91,7 @@ static void threads_may_capture_at_once(void **state)
 
 static int one_stream_scenario(int before)
 {
-    start();
+    start(CONTEXT);
     struct gb_stream *s = launch(MAIN, before);
     gb_stream_done(s, s->seq / 2);
     uint64_t kernels = gb_kernels_total();
@@ -130,7 +115,7 @@ static int one_stream_scenario(int before)
 static int done_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     struct gb_stream *s = launch(MAIN, 4);
     gb_stream_done(s, s->seq);
     gb_capture_begins(MAIN);
@@ -154,7 +139,7 @@ static void captured_kernels_are_not_counted(void **state)
 /* The side stream takes part in the capture and has real work before and after it. */
 static int fork_scenario(int before)
 {
-    start();
+    start(CONTEXT);
     struct gb_stream *main_stream = launch(MAIN, 5), *side = launch(SIDE, before);
     gb_stream_done(main_stream, main_stream->seq);
     uint64_t kernels = gb_kernels_total();
@@ -181,7 +166,7 @@ static int fork_scenario(int before)
 static int fork_back_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     launch(MAIN, 1);
     struct gb_stream *main_stream = gb_stream_of(MAIN), *side = launch(SIDE, 2);
     gb_stream_done(main_stream, main_stream->seq);
@@ -200,7 +185,7 @@ static int fork_back_scenario(int unused)
 static int idle_side_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     struct gb_stream *s = launch(MAIN, 1);
     gb_stream_of(SIDE);
     gb_stream_done(s, s->seq);
@@ -230,13 +215,13 @@ static void a_fork_inside_a_capture_proves_nothing(void **state)
 static int event_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     struct gb_stream *s = launch(MAIN, 2), *side = launch(SIDE, 1);
     gb_stream_done(s, 2);
     gb_stream_done(side, 1);
     gb_capture_begins(MAIN);
     launch(MAIN, 4);
-    gb_event_recorded(EVENT(1), s);
+    record(1, s);
     gb_capture_ends(MAIN);
     launch(MAIN, 6);
     gb_stream_waits(side, EVENT(1)); /* an error natively: it orders nothing */
@@ -250,9 +235,9 @@ static int event_scenario(int unused)
 static int event_before_scenario(int unused)
 {
     (void)unused;
-    start();
+    start(CONTEXT);
     struct gb_stream *s = launch(MAIN, 2), *side = launch(SIDE, 1);
-    gb_event_recorded(EVENT(1), s);
+    record(1, s);
     gb_capture_begins(MAIN);
     gb_stream_waits(side, EVENT(1));
     launch(SIDE, 1);

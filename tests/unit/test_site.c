@@ -46,7 +46,7 @@ static int module_scenario(int unused)
 {
     (void)unused;
     struct gb_site *ours = gb_site_find(0, 1, (const void *)(uintptr_t)module_scenario);
-    struct gb_site *libc = gb_site_find(0, 2, (const void *)(uintptr_t)abort);
+    struct gb_site *libc = gb_site_find(0, 2, (const void *)(uintptr_t)lldiv);
     struct gb_site *none = gb_site_find(0, 3, (const void *)16);
     CHECK(strcmp(ours->module, "test_site") == 0);
     CHECK(strncmp(libc->module, "libc.so", 7) == 0 || strcmp(libc->module, "test_site") == 0);
