@@ -188,6 +188,19 @@ def test_host_functions(drive, clock):
     """, GPUSIM_CLOCK=clock)
 
 
+def test_a_full_queue_makes_the_caller_wait(drive):
+    script = """
+        start()
+        s, e = stream(), event()
+        spin(1000, s); cu.EventRecord(e, s)
+        for _ in range(9):
+            spin(1000, s)
+        print(code("EventQuery", e))
+    """
+    assert drive(script, GPUSIM_SEED=1, GPUSIM_QUEUE=4) == "0"
+    assert drive(script, GPUSIM_SEED=1) == "600"
+
+
 # --- several devices, faults ---
 
 def test_two_devices(every_schedule):

@@ -117,3 +117,44 @@ def test_boxes_and_batches(drive):
         assert batch(0) == INVALID_VALUE and batch(s) == 0
         assert read(d, 16) == bytes(range(8)) + bytes(range(1, 9))
     """)
+
+
+@pytest.mark.parametrize("locks", [0, 1])
+def test_a_pageable_copy_may_keep_other_threads_out(drive, locks):
+    out = drive("""
+        import threading, time
+        context = start()
+        s, t, d, h = stream(), stream(), alloc(100_000), Host(100_000)
+        took = []
+
+        def other():
+            cu.CtxSetCurrent(context)
+            time.sleep(0.02)
+            since = time.monotonic_ns()
+            cu.StreamQuery(t)
+            took.append(time.monotonic_ns() - since)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        spin(200_000_000, s)
+        cu.MemcpyHtoDAsync_v2(d, h.address, 100_000, s)
+        thread.join()
+        print(took[0] > 100_000_000)
+    """, GPUSIM_CLOCK="real", GPUSIM_COPY_LOCKS=locks)
+    assert out == str(bool(locks))
+
+
+def test_number_of_copy_engines(drive):
+    script = """
+        start()
+        a, b, n = stream(), stream(), 1_000_000
+        d, e, h, i = alloc(n), alloc(n), pinned(n), pinned(n)
+        lib.gpusim_mark(b"copies")
+        cu.MemcpyHtoDAsync_v2(d, h.address, n, a)
+        cu.MemcpyDtoHAsync_v2(i.address, e, n, b)
+        cu.CtxSynchronize()
+        print(usage().any_ns)
+    """
+    one, two = (int(drive(script, GPUSIM_COPY_ENGINES=count, GPUSIM_PINNED_GBPS=1))
+                for count in (1, 2))
+    assert one == 2_000_000 and two < 1_100_000

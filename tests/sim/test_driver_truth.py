@@ -70,3 +70,15 @@ def test_reseeding_within_a_process(drive):
 def test_bad_settings_are_said(drive):
     done = drive("start()", ok=False, GPUSIM_MEMORY="much", GPUSIM_FAULT="cuNothing:1:2")
     assert done.returncode == 0 and "GPUSIM_MEMORY" in done.stderr and "cuNothing" in done.stderr
+
+
+def test_kernels_take_the_time_they_are_given(drive):
+    out = drive("""
+        start()
+        s = stream()
+        for name in (b"_Z5firstPf", b"_Z6secondPf", b"_Z5thirdPf"):
+            assert launch(name, [ctypes.c_uint64(0)], s) == 0
+        cu.CtxSynchronize()
+        print(usage().compute_ns)
+    """, GPUSIM_KERNEL_TIMES="first:1e6,sec:20000", GPUSIM_KERNEL_NS=3000)
+    assert int(out) == 1_000_000 + 20_000 + 3_000

@@ -68,6 +68,20 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
     return context->sticky;
 }
 
+/* Some drivers keep the context's lock while the caller waits for a pageable copy. */
+static CUresult submit_pageable(struct sim_stream *stream, struct sim_op *op)
+{
+    bool locks = SIM_NUMBER(COPY_LOCKS) != 0 && !sim.copying;
+    if (locks)
+        sim.copying = &sim_thread;
+    CUresult result = submit(stream, op, true);
+    if (locks) {
+        sim.copying = NULL;
+        pthread_cond_broadcast(&sim.progress);
+    }
+    return result;
+}
+
 /* Takes the source now; the operation gets a packed copy of it. */
 static bool take_source(struct sim_op *op)
 {
@@ -98,7 +112,7 @@ static CUresult from_pageable(const struct sim_copy *box, struct sim_stream *str
     if (stream->capture) /* a node that reads the source at every launch */
         return submit(stream, op, false);
     if (!small && blocks)
-        return submit(stream, op, true);
+        return submit_pageable(stream, op);
     if (synchronous || !small)
         sim_wait_stream(stream);
     if (!take_source(op)) {
@@ -126,8 +140,10 @@ static CUresult to_host(struct sim_copy *box, struct sim_stream *stream, bool lo
 {
     double rate = locked ? SIM_NUMBER(PINNED_GBPS) : SIM_NUMBER(PAGEABLE_GBPS);
     box->early = locked;
-    wait = (wait || !locked) && !stream->capture;
-    return submit(stream, operation(box, link_unit(SIM_D2H), rate), wait);
+    struct sim_op *op = operation(box, link_unit(SIM_D2H), rate);
+    if (!locked && !stream->capture)
+        return submit_pageable(stream, op);
+    return submit(stream, op, wait && !stream->capture);
 }
 
 CUresult sim_copy_box(const struct sim_copy *wanted, struct sim_stream *stream, bool synchronous)

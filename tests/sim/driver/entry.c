@@ -55,6 +55,14 @@ static CUresult check_context(void)
                                                       : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+static void wait_for_copy(void)
+{
+    sim.waiters++;
+    while (sim.copying && sim.copying != &sim_thread)
+        pthread_cond_wait(&sim.progress, &sim.lock);
+    sim.waiters--;
+}
+
 /* Locks, whatever it answers. */
 static CUresult enter(enum sim_entry id, enum sim_need need)
 {
@@ -63,6 +71,8 @@ static CUresult enter(enum sim_entry id, enum sim_need need)
     if (sim_life == SIM_FORKED)
         return result; /* the lock may have been held by a thread that does not exist here */
     sim_lock();
+    if (sim.copying && need >= SIM_NEED_CTX && !sim_thread.in_callback)
+        wait_for_copy();
     counts[id]++;
     if (sim.virtual_clock)
         sim_adversary_tick();

@@ -184,6 +184,7 @@ struct sim {
     pthread_cond_t progress, engine_wake, callback_wake;
     bool virtual_clock, sampled, poison, engine_idle;
     unsigned waiters;
+    const void *copying; /* GPUSIM_COPY_LOCKS: the thread whose copy keeps others out */
     int device_count;
     struct sim_device devices[SIM_MAX_DEVICES];
     struct sim_op *oldest, *newest;
