@@ -83,7 +83,7 @@ $(O)/obj/tests/sim/%.o: tests/sim/%.c
 $(O)/libgb.a: $(LIB_OBJ)
 	$(call say,AR,$@) rm -f $@ && ar rcs $@ $^
 $(O)/unit/%: tests/unit/%.c $(O)/libgb.a
-	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -o $@ $< $(O)/libgb.a -lcmocka
+	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $< $(O)/libgb.a -lcmocka -Wl,--exclude-libs,ALL
 
 # --- what a person runs ---
 deps:                               ## install what is missing (Debian packages, .venv with torch)

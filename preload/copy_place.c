@@ -10,34 +10,44 @@ struct context_facts {
     CUcontext context;
     CUdevice device;
     enum gb_place_answer answer; /* FITS, CONTEXT or COHERENT */
+    bool sure;                   /* every question was answered */
 };
 
 static struct context_facts known[CONTEXTS_MAX];
 static uint32_t known_count;
 static gb_lock lock;
 
-static bool is_primary(CUcontext context, CUdevice device)
+static CUcontext primary_of(CUdevice device)
 {
     CUcontext primary = NULL;
     if (gb_driver.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
-        return false;
+        return NULL;
     gb_real.f.cuDevicePrimaryCtxRelease_v2(device);
-    return primary == context;
+    return primary;
 }
 
 static struct context_facts ask(CUcontext context)
 {
     struct context_facts facts = {.context = context, .answer = GB_PLACE_CONTEXT};
     int coherent = 1;
-    if (gb_driver.cuCtxGetDevice(&facts.device) != CUDA_SUCCESS ||
-        !is_primary(context, facts.device))
+    if (gb_driver.cuCtxGetDevice(&facts.device) != CUDA_SUCCESS)
         return facts;
-    if (gb_driver.cuDeviceGetAttribute(
-            &coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-            facts.device) != CUDA_SUCCESS)
+    CUcontext primary = primary_of(facts.device);
+    if (!primary || gb_driver.cuDeviceGetAttribute(
+                        &coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+                        facts.device) != CUDA_SUCCESS)
         return facts;
-    facts.answer = coherent ? GB_PLACE_COHERENT : GB_PLACE_FITS;
+    facts.sure = true;
+    if (primary == context)
+        facts.answer = coherent ? GB_PLACE_COHERENT : GB_PLACE_FITS;
     return facts;
+}
+
+void gb_copy_place_forget(void)
+{
+    gb_lock_acquire(&lock);
+    __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);
+    gb_lock_release(&lock);
 }
 
 /* The lock is not held while the driver is asked; two threads may ask the same. */
@@ -49,7 +59,7 @@ static struct context_facts facts_of(CUcontext context)
             return known[i];
     struct context_facts facts = ask(context);
     gb_lock_acquire(&lock);
-    if (known_count < CONTEXTS_MAX) {
+    if (facts.sure && known_count < CONTEXTS_MAX) {
         known[known_count] = facts;
         __atomic_store_n(&known_count, known_count + 1, __ATOMIC_RELEASE);
     }

@@ -20,5 +20,7 @@ enum gb_place_answer {
 };
 
 enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const struct gb_copy *copy);
+/* A context ends: its handle may be given out again. */
+void gb_copy_place_forget(void);
 
 #endif

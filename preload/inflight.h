@@ -96,7 +96,7 @@ void gb_stream_done(struct gb_stream *stream, uint64_t seq);
 bool gb_gpu_is_done(const struct gb_gpu *gpu);
 /* Everything given to the streams of the GPU so far, and that all of it is done. At most
  * GB_SNAPSHOT_MAX streams; the others stay as they are. */
-#define GB_SNAPSHOT_MAX 64
+#define GB_SNAPSHOT_MAX 256
 struct gb_snapshot {
     uint32_t count;
     struct gb_stream *stream[GB_SNAPSHOT_MAX];

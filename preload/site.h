@@ -1,8 +1,9 @@
 /* site.h: the bounded table of call sites: who stalled, how often, how long.
  *
- * A site is (Python stack, hooked entry point, native module of the caller). Lookup is lock-free;
- * a new site takes one lock. When the table is full further sites land in the overflow site 0.
- * All counters are relaxed; readers see a slightly old but never torn value.
+ * A site is a hooked entry point and a Python stack, or the calling instruction where there is
+ * none. Lookup is lock-free; a new site takes one lock. When the table is full further sites land
+ * in the overflow site 0. All counters are relaxed; readers see a slightly old but never torn
+ * value.
  */
 #ifndef GB_SITE_H
 #define GB_SITE_H

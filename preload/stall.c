@@ -162,6 +162,11 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     account_late(call, copy->bytes);
 }
 
+static const void *host_end(const struct gb_copy *copy)
+{
+    return copy->direction == GB_COPY_D2H ? copy->dst : copy->src;
+}
+
 static struct split split_copy(const struct gb_call *call, const struct gb_copy *copy)
 {
     uint64_t blocked = call->end_ns - call->start_ns;
@@ -170,7 +175,8 @@ static struct split split_copy(const struct gb_call *call, const struct gb_copy 
         transfer = blocked > call->queued_ns ? blocked - call->queued_ns : 0;
     } else if (call->was_done) {
         transfer = blocked;
-        gb_rate_learn(copy->direction, copy->bytes, blocked);
+        if (gb_ranges_touch(host_end(copy), copy->bytes) == GB_RANGE_NONE)
+            gb_rate_learn(copy->direction, copy->bytes, blocked);
     } else if (copy->bytes <= SMALL_COPY_BYTES) {
         transfer = 0;
     } else if (!gb_rate_estimate(copy->direction, copy->bytes, &transfer)) {

@@ -22,9 +22,9 @@ void gb_stamp_kernel(CUstream handle)
     struct gb_stream *stream = gb_stamp_other(handle);
     if (GB_UNLIKELY(!stream))
         return;
-    if (GB_UNLIKELY(__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
-        gb_stall_ends_bubble(stream->gpu);
     uint64_t seq = stream->seq + 1;
     stream->seq = seq;
     stream->kernel_seq = seq;
+    if (GB_UNLIKELY(__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
+        gb_stall_ends_bubble(stream->gpu);
 }

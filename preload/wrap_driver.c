@@ -5,6 +5,7 @@
  */
 #include "capture.h"
 #include "config.h"
+#include "copy_place.h"
 #include "counters.h"
 #include "resolve.h"
 #include "wrap.h"
@@ -47,6 +48,7 @@ static bool gave_back(CUresult result)
 #define GB_WRAP_ctx_gone(RESULT, symbol, handle, copy, args)                                       \
     {                                                                                              \
         gb_pinned_context_ends();                                                                  \
+        gb_copy_place_forget();                                                                    \
         gb_thread_context_unknown();                                                               \
         return gb_real.f.symbol args;                                                              \
     }
