@@ -110,8 +110,9 @@ def read(address, size):
     return data
 
 
-lib.gpusim_function.restype = ctypes.c_void_p
-lib.gpusim_now_ns.restype = ctypes.c_uint64
+if hasattr(lib, "gpusim_function"):  # not on a real driver
+    lib.gpusim_function.restype = ctypes.c_void_p
+    lib.gpusim_now_ns.restype = ctypes.c_uint64
 
 
 def launch(name, params, on):
