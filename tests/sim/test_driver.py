@@ -234,3 +234,47 @@ def test_scripted_faults(drive):
         print(code("EventCreate", out, 0))
     """, GPUSIM_FAULT="cuMemAlloc:2:CUDA_ERROR_OUT_OF_MEMORY,cuStreamSynchronize:1:700")
     assert out == "[0, 2, 0] 700 700 700", "an illegal address stays"
+
+
+@pytest.mark.parametrize("clock, seed", [("real", 1), ("virtual", 1), ("virtual", 3),
+                                         ("virtual", 4)])
+def test_threads_do_not_disturb_each_other(drive, clock, seed):
+    drive("""
+        import random, threading
+        context = start()
+        bad = []
+
+        def work(number):
+            cu.CtxSetCurrent(context)
+            draw, most = random.Random(number), 300_000
+            s, t, e = stream(draw.randint(0, 1)), stream(), event()
+            d, f = alloc(most), alloc(most)
+            for step in range(40):
+                n, value = draw.randint(1, most), draw.randint(0, 255)
+                source = Host(n, value, pinned=draw.random() < 0.5)
+                target = Host(n, 0, pinned=draw.random() < 0.5)
+                cu.MemcpyHtoDAsync_v2(d, source.address, n, s)
+                spin(draw.randint(0, 50_000), s)
+                cu.MemcpyDtoDAsync_v2(f, d, n, s)
+                cu.EventRecord(e, s)
+                cu.StreamWaitEvent(t, e, 0)
+                cu.MemcpyDtoHAsync_v2(target.address, f, n, t)
+                cu.StreamSynchronize(t)
+                if target.values() != {value}:
+                    bad.append((number, step))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        assert not bad, bad
+    """, GPUSIM_CLOCK=clock, GPUSIM_SEED=seed)
+
+
+def test_attributes_of_another_kind_of_machine(drive):
+    script = """
+        start()
+        ask = lambda number: get("DeviceGetAttribute", number, 0, kind=ctypes.c_int)
+        print(ask(88), ask(100), ask(75))  # pageable access, by the host's page tables; major
+    """
+    assert drive(script) == "0 0 8"
+    assert drive(script, GPUSIM_ATTRIBUTES="88:1,100:1,75:9") == "1 1 9"

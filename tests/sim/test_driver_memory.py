@@ -79,6 +79,25 @@ def test_free_waits_or_defers(every_schedule, drains):
     assert (set(outs) == {"0"}) == bool(drains), outs
 
 
+def test_addresses_change_what_they_are(drive):
+    """Freed page-locked addresses go to pageable memory and back: a remembered answer is wrong."""
+    drive("""
+        start()
+        n, places = 8 << 20, set()
+        kind = lambda at: code("PointerGetAttribute", ctypes.byref(ctypes.c_uint()), 2, at)
+        for _ in range(4):
+            locked = pinned(n)
+            assert kind(locked.address) == 0
+            places.add(locked.address)
+            cu.MemFreeHost(locked.address)
+            plain = Host(n)
+            assert kind(plain.address) == INVALID_VALUE
+            places.add(plain.address)
+            del plain
+        assert len(places) == 1
+    """)
+
+
 def test_pointer_attributes(drive):
     drive("""
         start()

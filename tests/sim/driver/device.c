@@ -94,12 +94,31 @@ static const struct {
 #undef ATTRIBUTE
 };
 
+/* GPUSIM_ATTRIBUTES: other kinds of machines, such as those where the device reads pageable memory.
+ */
+static bool is_overridden(CUdevice_attribute name, int *value)
+{
+    const char *rule = SIM_TEXT(ATTRIBUTES);
+    int number, wanted, used;
+    while (sscanf(rule, "%d:%d%n", &number, &wanted, &used) == 2) {
+        if (number == (int)name) {
+            *value = wanted;
+            return true;
+        }
+        rule += used;
+        rule += *rule == ',';
+    }
+    return false;
+}
+
 CUresult drv_cuDeviceGetAttribute(int *value, CUdevice_attribute name, CUdevice device)
 {
     if (!sim_device_of(device))
         return CUDA_ERROR_INVALID_DEVICE;
     if (name <= 0 || name >= CU_DEVICE_ATTRIBUTE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
+    if (is_overridden(name, value))
+        return CUDA_SUCCESS;
     *value = 0;
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
         if (attributes[i].name == name)

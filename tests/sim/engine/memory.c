@@ -14,11 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BASE       0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
-#define ALIAS_BASE 0x300000000000u
-#define DEVICE_SPACE                                                                               \
-    (1ull << 40) /* addresses of one device: its arena, as many times as needed                    \
-                  */
+#define BASE          0x200000000000u /* where nothing else lives on x86-64 and aarch64 Linux */
+#define ALIAS_BASE    0x300000000000u
+#define DEVICE_SPACE  (1ull << 40) /* addresses of one device */
 #define RESERVE_START (SIM_MAX_DEVICES * DEVICE_SPACE)
 #define RESERVE_BYTES (8ull << 40)
 #define ALL_BYTES     (RESERVE_START + RESERVE_BYTES)
