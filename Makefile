@@ -29,6 +29,8 @@ FORCE:
 # deps.mk sets WHEELS: where the nvidia wheels of that interpreter lie. CUDA_INCLUDE replaces them.
 CUDA_INCLUDE ?= $(WHEELS)/cuda_runtime/include
 CUDA_FLAGS   := -isystem $(CUDA_INCLUDE) -isystem $(WHEELS)/cublas/include -isystem $(WHEELS)/cudnn/include
+# The runtime's wheel leaves out crt/, which its headers include; triton, a part of torch, brings it.
+CUDA_FLAGS   += $(addprefix -isystem ,$(wildcard $(WHEELS)/../triton/backends/nvidia/include))
 
 OPT    := $(if $(DEBUG),-O0 -g3,-O2 -g)
 SAN    := $(if $(ASAN),-fsanitize=address) $(if $(UBSAN),-fsanitize=undefined) $(if $(TSAN),-fsanitize=thread)
@@ -83,7 +85,7 @@ $(O)/obj/tests/sim/%.o: tests/sim/%.c
 $(O)/libgb.a: $(LIB_OBJ)
 	$(call say,AR,$@) rm -f $@ && ar rcs $@ $^
 $(O)/unit/%: tests/unit/%.c $(O)/libgb.a
-	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $< $(O)/libgb.a -lcmocka -Wl,--exclude-libs,ALL
+	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $< $(O)/libgb.a -lcmocka
 
 # --- what a person runs ---
 deps:                               ## install what is missing (Debian packages, .venv with torch)
