@@ -47,7 +47,8 @@ LIB_LDFLAGS := -shared -Wl,-soname,libgpuboost.so -Wl,-z,relro,-z,now,-z,noexecs
                -Wl,--version-script=$(O)/export.map -static-libgcc -Wl,--as-needed
 LIB_OBJ     := $(patsubst %.c,$(O)/obj/%.o,$(wildcard preload/*.c policies/*.c))
 
-SIM_CFLAGS  := $(CFLAGS) -fPIC -fvisibility=hidden -Wno-deprecated-declarations $(CUDA_FLAGS) -iquote tests/sim
+SIM_CFLAGS  := $(CFLAGS) -fPIC -fvisibility=hidden -Wno-deprecated-declarations $(CUDA_FLAGS) -iquote tests/sim \
+               -idirafter tests/sim/include
 SIM_LIBS    := $(addprefix $(O)/sim/,libcuda.so.1 libcudart.so.12 libcublas.so.12 libcublasLt.so.12 libcudnn.so.9)
 UNIT_CFLAGS := $(CFLAGS) $(CUDA_FLAGS) -iquote preload -iquote policies
 UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/test_*.c))
