@@ -55,15 +55,21 @@ static inline uint64_t load_word(uintptr_t p)
     return *(const uint64_t *)p;
 }
 
-/* Hash of a str: the cached one, else (3.9-3.11 do not hash file names) its length and end. */
+/* Hash of a str: the cached one, else (3.9-3.11 do not hash file names) its length and end. A short
+ * one has 8 readable bytes all the same, since allocations are multiples of 16; those behind an
+ * ASCII text are left out, behind another they are at least always the same. */
 static inline uint64_t guard_text(const struct gb_py_layout *l, uintptr_t text)
 {
     uint64_t length = load_word(text + l->str_length), hash = load_word(text + l->str_length + 8);
-    if (GB_LIKELY(hash != UINT64_MAX) || length < 8)
+    if (GB_LIKELY(hash != UINT64_MAX) || length == 0)
         return hash ^ length;
     bool ascii = GB_PY_STR_ASCII(*(const uint32_t *)(text + l->str_state));
     uint64_t end[2] = {0, 0};
     const char *data = (const char *)text + (ascii ? l->str_ascii : l->str_compact);
+    if (length < 8) {
+        uint64_t start = load_word((uintptr_t)data);
+        return length ^ (ascii ? start << (64 - 8 * length) : start) * MULTIPLIER_A;
+    }
     memcpy(end, data + length - 8, 8);
     if (length >= 16)
         memcpy(end + 1, data + length - 16, 8);

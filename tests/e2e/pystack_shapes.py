@@ -281,6 +281,14 @@ def case_unicode():
             exec(compile(source, file, "exec"), space)
 
 
+def case_short_file_names():
+    """Code objects that differ in nothing but a short file name, at one address after the other."""
+    space = {"check": check, "cap": cap, "here": here}
+    for first in "abcdefgh\xe9\u4e2d\U0001f600":
+        for second in "xyz":
+            exec(compile("check(cap(), here())", first + second, "exec"), space)
+
+
 def case_recursion():
     sys.setrecursionlimit(5000)
     def down(n):

@@ -15,7 +15,7 @@ PRELOAD = os.path.join(HERE, "..", "..", "preload")
 CASES = os.path.join(HERE, "pystack_cases.py")
 NAMES = ["nested", "extract_stack", "closures", "generators", "throw_close", "async",
          "comprehensions", "decorators", "callbacks", "metaclass", "weakref_and_del",
-         "exec_and_lines", "unicode", "recursion", "threads", "other_thread_runs",
+         "exec_and_lines", "unicode", "short_file_names", "recursion", "threads", "other_thread_runs",
          "foreign_threads", "fork", "deadlock", "daemon_threads_at_exit", "trace_and_profile",
          "address_reuse", "ids_are_canonical", "frames_limit", "proof_refuses", "lines", "native",
          "elf_old_hash"]
