@@ -46,7 +46,7 @@ static const struct gb_config defaults = {
 };
 
 /* Names with our prefix that belong to the build and the scripts, not to this library. */
-static const char *const not_ours[] = {"GPUBOOST_PYTHON"};
+static const char *const not_ours[] = {"GPUBOOST_PYTHON", "GPUBOOST_LIBRARY"};
 
 void gb_config_complain(enum gb_complaint_kind kind, const struct gb_option *option, int line,
                         const char *text, size_t length)

@@ -122,4 +122,4 @@ class Clock:
                            "start_monotonic_ns": self.start_ns, "end_monotonic_ns": end_ns}, file)
         if self.args.losses:
             with open(self.args.losses, "w") as file:
-                file.writelines(f"{value!r}\n" for value in torch.stack(self.losses).tolist())
+                file.writelines(f"{loss.item()!r}\n" for loss in self.losses)
