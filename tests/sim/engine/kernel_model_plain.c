@@ -33,6 +33,7 @@ static const struct rule rules[] = {
     {"nll_loss_forward_reduce_cuda_kernel_2d", "o#1 o#1 i7*8 i7 i9"},
     {"nll_loss_backward_reduce_cuda_kernel_2d", "o7*8 i#1 i7 i9 i#1"},
     {"nll_loss_forward_no_reduce_cuda_kernel", "- i i1 o1 i6"},
+    {"nll_loss_backward_no_reduce_cuda_kernel", "- i1 i o i6"},
     {"max_pool_forward_nchw", "- i1/6/7*4*5 - - - - - - - - - - - - - o1 o1"},
     {"max_pool_backward_nchw", "i3*4*7*8 i3*4*7*8 - - - - - - - - - - - - - - o3*4*5*6"},
     {"max_pool_forward_nhwc",
