@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What gpuboost gains on the SIMULATED GPU: a training script plain and under the library, in turn.
+
+tests/workloads/train_naive.py and train_tuned.py with the copy-heavy settings of tests/workloads/presets.py, in real
+time, default policy. Each repetition runs all four; every second one runs them in the opposite order. Link rates and
+compute are a model, so the figures say what the library's way of copying is worth at those rates, not what a real GPU
+would show. The host's copying is real: other load on the machine makes the gain smaller.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import figures
+
+sys.path.append(figures.WORKLOADS)
+from presets import PRESETS  # noqa: E402
+
+SCRIPTS = {"naive": 1.25, "tuned": 0.99}  # lowest ratio of the script under gpuboost to itself plain
+TIME_LIMIT_S = 300
+
+
+def steps_per_s(script, preset, steps, boosted):
+    """Speed of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = preset.environment()
+        env = figures.with_library(folder, **settings) if boosted else figures.environment(**settings)
+        out = os.path.join(folder, "speed.json")
+        command = [figures.GPUSIM, sys.executable, os.path.join(figures.WORKLOADS, f"train_{script}.py"),
+                   *preset.arguments(steps=steps), "--json", out]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIME_LIMIT_S)
+        if done.returncode or ("gpuboost: verdict" in done.stderr) != boosted:
+            raise SystemExit(f"ab: {' '.join(command)} ended with status {done.returncode}\n{done.stderr}")
+        with open(out, encoding="utf-8") as file:
+            return json.load(file)["steps_per_s"]
+
+
+def measure(names, repeat, steps):
+    """All runs of all presets, a repetition at a time."""
+    runs = [(name, script, boosted) for name in names for script in SCRIPTS for boosted in (False, True)]
+    speeds = {run: [] for run in runs}
+    for number in range(repeat):
+        for run in runs if number % 2 == 0 else reversed(runs):
+            name, script, boosted = run
+            print(f"  repetition {number + 1}/{repeat}: {name} {script}{' under gpuboost' if boosted else ''} ... ",
+                  end="", file=sys.stderr, flush=True)
+            speeds[run].append(steps_per_s(script, PRESETS[name], steps, boosted))
+            print(f"{speeds[run][-1]:.2f} steps/s", file=sys.stderr)
+    rows = []
+    for name in names:
+        for script, target in SCRIPTS.items():
+            plain, boosted = speeds[name, script, False], speeds[name, script, True]
+            ratio = figures.ratio(boosted, plain)
+            rows.append({"preset": name, "script": script, "plain_steps_per_s": figures.spread(plain),
+                         "gpuboost_steps_per_s": figures.spread(boosted), "ratio": ratio, "target": target,
+                         "verdict": figures.at_least(ratio["of_medians"], target)})
+    return {"simulated": True, "repeat": repeat, "steps": steps, "policy": "safe", "rows": rows}
+
+
+def lines(result):
+    def three(values):
+        return "/".join(f"{value:.2f}" for value in values.values())
+    yield (f"training steps per second on a SIMULATED GPU, plain and under gpuboost ({result['repeat']} repetitions of "
+           f"{result['steps']} steps; min/median/max)")
+    yield f"  {'':11} {'plain':>20} {'under gpuboost':>20}  ratio of medians   of pairs         target"
+    for row in result["rows"]:
+        yield (f"  {row['preset']} {row['script']:7} {three(row['plain_steps_per_s']):>20} "
+               f"{three(row['gpuboost_steps_per_s']):>20} {row['ratio']['of_medians']:17.3f}   "
+               f"{three(row['ratio']['pairs']):15}  {row['target']:.2f} {row['verdict']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", metavar="FILE", help="write the figures here too")
+    parser.add_argument("--presets", default=",".join(PRESETS), help="comma-separated (default %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each kind (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=40, help="timed steps of a run (default %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="the first preset only, 2 repetitions of 10 steps")
+    args = parser.parse_args()
+    names = args.presets.split(",")
+    if unknown := [name for name in names if name not in PRESETS]:
+        parser.error(f"--presets {unknown[0]}: one of {', '.join(PRESETS)}")
+    if args.quick:
+        names, args.repeat, args.steps = names[:1], 2, 10
+    if args.repeat < 1 or args.steps < 1:
+        parser.error("--repeat and --steps are at least 1")
+    result = measure(names, args.repeat, args.steps)
+    print("\n".join(lines(result)))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
