@@ -1,7 +1,9 @@
 """What the benchmarks share: how repeated measurements are put together, verdicts, the environment."""
 
+import ctypes
 import os
 import statistics
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKLOADS = os.path.join(ROOT, "tests", "workloads")
@@ -63,3 +65,23 @@ def at_most(value, budget):
 
 def at_least(value, target):
     return "-" if target is None else "ok" if value >= target else "BELOW"
+
+
+class HostCopy:
+    """How fast one processor copies large batches, in turn, into a small ring: GB/s. A staged copy can be no faster."""
+
+    BATCHES, BATCH_BYTES, RING_BYTES, PIECE_BYTES = 4, 64 << 20, 16 << 20, 4 << 20
+
+    def __init__(self):
+        self.batches = [ctypes.create_string_buffer(self.BATCH_BYTES) for _ in range(self.BATCHES)]
+        self.ring = ctypes.create_string_buffer(self.RING_BYTES)
+        for memory in (*self.batches, self.ring):
+            ctypes.memset(memory, 1, len(memory))  # every page is there
+
+    def gb_per_s(self):
+        start_ns = time.perf_counter_ns()
+        ring = ctypes.addressof(self.ring)
+        for batch in map(ctypes.addressof, self.batches):
+            for at in range(0, self.BATCH_BYTES, self.PIECE_BYTES):
+                ctypes.memmove(ring + at % self.RING_BYTES, batch + at, self.PIECE_BYTES)
+        return self.BATCHES * self.BATCH_BYTES / (time.perf_counter_ns() - start_ns)

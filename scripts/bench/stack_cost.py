@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import figures
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = ["scripts/bench/stack_cost.c"] + ["preload/" + name for name in (
     "pystack.c", "pystack_layout.c", "pystack_code.c", "pystack_proof.c", "pystack_lines.c",
@@ -70,7 +72,8 @@ def measure(library, frames, repeats, calls):
     base = statistics.median(empty)
     net = [value - base for value in hot]
     return {"frames": depth, "min_ns": min(net), "median_ns": statistics.median(net),
-            "max_ns": max(net), "empty_call_ns": base, "budget_ns": budget_ns(frames)}
+            "max_ns": max(net), "empty_call_ns": base, "budget_ns": budget_ns(frames),
+            "verdict": figures.at_most(min(net), budget_ns(frames))}
 
 
 def main():
@@ -92,7 +95,7 @@ def main():
     for row in rows:
         budget = row["budget_ns"] or "-"
         print(f"  {row['frames']:6} {row['min_ns']:6.1f} {row['median_ns']:7.1f} "
-              f"{row['max_ns']:6.1f} {budget:>7}")
+              f"{row['max_ns']:6.1f} {budget:>7} {row['verdict']}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
             json.dump({"python": sys.version.split()[0], "status": status,
