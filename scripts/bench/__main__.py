@@ -53,7 +53,7 @@ def run(script, arguments):
     """What a benchmark wrote, or None when it failed; its table goes to our stdout as it comes."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.json")
-        done = subprocess.run([sys.executable, os.path.join(HERE, script), "--json", out, *arguments])
+        done = subprocess.run([sys.executable, os.path.join(HERE, script), f"--json={out}", *arguments])
         if done.returncode:
             print(f"bench: {script} ended with status {done.returncode}", file=sys.stderr)
             return None
