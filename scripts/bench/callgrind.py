@@ -1,4 +1,4 @@
-"""Reads what Callgrind wrote and says whose instructions they were (Valgrind manual, "Callgrind Format Specification")."""
+"""Reads what Callgrind wrote (Valgrind manual, "Callgrind Format Specification")."""
 
 import collections
 import re
@@ -23,7 +23,7 @@ class Profile:
                 at[key] = names[KINDS[key], number]
             elif equals and key == "calls":
                 call = int(value.split()[0])
-            elif line[:1] in "+-*0123456789" and line[:1]:
+            elif line[0] in "+-*0123456789":
                 cost = int((line.split() + ["0"])[1])
                 if call is None:
                     self.own[at["ob"]] += cost
@@ -37,16 +37,16 @@ class Profile:
     def total(self):
         return sum(self.own.values())
 
-    def part(self, is_part, is_other):
-        """Instructions of the objects for which is_part(object), with what they call, but not what is_other(object).
+    def under(self, is_meant):
+        """Instructions below the calls for which is_meant(object, function, called object, called function)."""
+        return sum(below for edge, (_, below) in self.edges.items() if is_meant(*edge))
 
-        What a called object calls back is counted twice; that is right for a bound from above.
-        """
+    def with_callees(self, is_part, is_other):
+        """Instructions of the objects for which is_part(object), with what they call, but not what is_other."""
         own = sum(count for name, count in self.own.items() if is_part(name))
-        return own + sum(below for (caller, _, callee, _), (_, below) in self.edges.items()
-                         if is_part(caller) and not is_part(callee) and not is_other(callee))
+        return own + self.under(lambda a, _, b, __: is_part(a) and not is_part(b) and not is_other(b))
 
-    def calls_of(self, is_part, function):
-        """How often a function of these objects was called, and the instructions below."""
-        found = [edge for (_, _, callee, name), edge in self.edges.items() if is_part(callee) and name == function]
+    def calls_of(self, function):
+        """How often a function was called, and the instructions below."""
+        found = [edge for (_, _, _, name), edge in self.edges.items() if name == function]
         return sum(calls for calls, _ in found), sum(below for _, below in found)
