@@ -24,7 +24,7 @@ is_own() { [[ $python == "$own" ]]; }
 
 # --- Debian packages ---
 install_packages() {
-    local wanted=(build-essential libcmocka-dev libunwind8) missing=() package
+    local wanted=(build-essential libcmocka-dev libunwind8 valgrind) missing=() package
     ! is_own || wanted+=(python3-venv)
     if ! command -v dpkg-query >/dev/null; then
         say "not a Debian system: taking it that these are there: ${wanted[*]}"
