@@ -1,0 +1,62 @@
+"""Runs a Python program on the simulated GPU: plain, or under the library with a policy.
+
+The environment is clean (nothing of GPUBOOST_*, GPUSIM_*, LD_* of the caller), the run directory is the
+test's own, every run has a time limit.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARY = pathlib.Path(os.environ.get("GPUBOOST_LIBRARY", ROOT / "build/libgpuboost.so")).resolve()
+WORKLOADS = ROOT / "tests" / "workloads"
+
+
+class Result:
+    """What a run left: stdout, and where it was recorded the last snapshot and the sites."""
+
+    def __init__(self, done, folder):
+        self.stdout, self.folder = done.stdout, folder
+        self.sites, self.snapshot = {}, {}
+        if (folder / "record" / "record.jsonl").exists():
+            for line in (folder / "record" / "record.jsonl").read_text().splitlines():
+                entry = json.loads(line)
+                if entry["type"] == "site":
+                    self.sites[entry["id"]] = entry
+                elif entry["type"] == "snapshot":
+                    self.snapshot = entry
+
+    @property
+    def totals(self):
+        return self.snapshot["totals"]
+
+    @property
+    def truth(self):
+        return json.loads((self.folder / "truth.json").read_text())
+
+    def idle_by_line(self):
+        """(file name, line) -> idle ns, by the innermost frame of a file of this repository."""
+        lines = {}
+        for counts in self.snapshot["sites"]:
+            frames = self.sites[counts["id"]]["frames"]
+            place = next(((pathlib.Path(f["file"]).name, f["line"]) for f in frames
+                          if f["file"].startswith(str(ROOT / "tests"))), None)
+            lines[place] = lines.get(place, 0) + counts["idle_ns"]
+        return lines
+
+
+def run(folder, policy, *command, timeout=300, **settings):
+    """policy: None for plain, else observe or safe. settings: environment variables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUBOOST", "GPUSIM_", "LD_"))}
+    env["GPUSIM_TRUTH"] = str(folder / "truth.json")
+    if policy:
+        env |= {"LD_PRELOAD": str(LIBRARY), "GPUBOOST_POLICY": policy, "GPUBOOST_OUT": str(folder / "record")}
+    env |= {name: str(value) for name, value in settings.items()}
+    done = subprocess.run([ROOT / "scripts" / "gpusim", sys.executable, *map(str, command)], env=env, timeout=timeout,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return Result(done, folder)
