@@ -10,8 +10,11 @@ Python 3.9.
 
 import argparse
 import os
+import signal
 import sys
 
+if sys.version_info < (3, 9):
+    sys.exit("gpuboost: needs Python 3.9 or newer; this is " + sys.version.split()[0])
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from gpuboost import CommandError, demo, report, run  # noqa: E402
@@ -19,8 +22,7 @@ from gpuboost import CommandError, demo, report, run  # noqa: E402
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="gpuboost", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Keep the GPU busy under an unmodified PyTorch program, and say which line stalls it.",
+        prog="gpuboost", description="Keep the GPU busy under an unmodified PyTorch program, and say which line stalls it.",
         epilog="GPUBOOST_* environment variables choose everything else; README.md lists them.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run.add_arguments(commands.add_parser("run", help="run a command under the library"))
@@ -30,6 +32,7 @@ def parse(arguments):
 
 
 def main(arguments=None):
+    sys.stdout.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     try:
         status = options.function(options)
@@ -42,6 +45,8 @@ def main(arguments=None):
         # The reader has left (gpuboost report | head); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return run.end_like(-signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -7,159 +7,148 @@ ratio_to_naive, ratio_to_tuned, top_sites[] (file, line, idle_ms); null where so
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 
 from gpuboost import CommandError, library, record
+from gpuboost.report import clean
+from gpuboost.trial import Trial, gpu_of, interpreter
 
 WORKLOADS = os.path.join(library.ROOT, "tests", "workloads")
-TIME_LIMIT_S = 300
 RUNS = (("naive", "train_naive.py", False), ("gpuboost", "train_naive.py", True), ("tuned", "train_tuned.py", False))
+LABELS = {"naive": "naive", "gpuboost": "naive under gpuboost", "tuned": "hand-tuned"}
+STEPS_SIMULATED, STEPS_REAL = 60, 1000  # a real link moves a batch in a few milliseconds
+KEPT = ("GPUBOOST_PYTHON", "GPUBOOST_LIBRARY", "GPUSIM_BUILD")
 
 
 def add_arguments(parser):
-    parser.add_argument("--preset", default="A20", help="link rates, batch and compute of tests/workloads/presets.py")
-    parser.add_argument("--steps", type=int, default=60, help="timed steps of each run")
-    parser.add_argument("--log-every", type=int, default=10, help="the scripts read the loss every N steps; 0: never")
-    parser.add_argument("--json", default=os.path.join(library.ROOT, "build", "demo.json"), metavar="FILE")
+    parser.description = "Train naively, naively under gpuboost, and hand-tuned; print one table of the three."
+    parser.add_argument("--steps", type=int, metavar="N",
+                        help=f"timed steps of each run (default: {STEPS_SIMULATED} simulated, {STEPS_REAL} on a GPU)")
+    parser.add_argument("--model", choices=("mlp", "resnet18", "resnet50"), default="mlp", help="default: %(default)s")
+    parser.add_argument("--preset", default="A20", metavar="NAME",
+                        help="size of a batch, and link and compute rates of the simulated GPU, by their name in "
+                             "tests/workloads/presets.py (default: %(default)s)")
+    parser.add_argument("--log-every", type=int, default=10, metavar="N",
+                        help="the scripts read the loss every N steps; 0: never (default: %(default)s)")
+    parser.add_argument("--python", metavar="FILE", help="interpreter with torch (default: GPUBOOST_PYTHON, else .venv)")
+    parser.add_argument("--json", default=os.path.join(library.ROOT, "build", "demo.json"), metavar="FILE",
+                        help="default: build/demo.json; the record of the second run lies beside it")
     parser.set_defaults(function=main)
 
 
-def interpreter():
-    python = os.environ.get("GPUBOOST_PYTHON") or os.path.join(library.ROOT, ".venv", "bin", "python")
-    if not shutil.which(python):
-        raise CommandError(f"demo: {python} is not there; make deps makes it, GPUBOOST_PYTHON names another with torch")
-    return python
+def plain_environment():
+    """Ours without gpuboost and without settings that would make the runs differ from what the table says."""
+    env = {name: value for name, value in os.environ.items()
+           if name in KEPT or not name.startswith(("GPUBOOST_", "GPUSIM_"))}
+    rest = [entry for entry in library.preloads(env) if os.path.basename(entry) != "libgpuboost.so"]
+    env.pop("LD_PRELOAD", None)
+    return {**env, "LD_PRELOAD": ":".join(rest)} if rest else env
 
 
-def real_device(python):
-    """Name of the GPU that torch sees, or None."""
-    code = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=TIME_LIMIT_S)
-    return done.stdout.strip() or None
+def chosen_preset(name):
+    sys.path.append(WORKLOADS)
+    import presets
+
+    if name not in presets.PRESETS:
+        raise CommandError(f"demo: --preset {name}: one of {', '.join(presets.PRESETS)}")
+    return presets.PRESETS[name]
 
 
-class Sampler:
-    """Utilisation by nvidia-smi while a run lasts: coarse, but the only figure without a profiler."""
-
-    def __init__(self):
-        self.samples, self.stop = [], threading.Event()
-        self.thread = threading.Thread(target=self.loop, daemon=True)
-
-    def loop(self):
-        query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", "0"]
-        while not self.stop.wait(0.2):
-            done = subprocess.run(query, capture_output=True, text=True)
-            if done.returncode == 0 and done.stdout.strip().isdigit():
-                self.samples.append(int(done.stdout))
-
-    def __enter__(self):
-        if shutil.which("nvidia-smi"):
-            self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-
-    @property
-    def busy_pct(self):
-        return sum(self.samples) / len(self.samples) if self.samples else None
+def measure(options, python, gpu, kept):
+    """The three runs: name -> (steps/s, busy %)."""
+    preset, plain = chosen_preset(options.preset), plain_environment()
+    settings = {} if gpu else preset.environment(options.model)
+    steps = options.steps or (STEPS_REAL if gpu else STEPS_SIMULATED)
+    arguments = preset.arguments(steps=steps, log_every=options.log_every, model=options.model)
+    results = {}
+    for number, (name, script, boosted) in enumerate(RUNS, 1):
+        env = library.environment(plain, "safe", os.path.join(kept, "record")) if boosted else plain
+        label = f"[{number}/{len(RUNS)}] {script}{' under gpuboost' if boosted else ''}"
+        trial = Trial(label, python, os.path.join(WORKLOADS, script), arguments, {**env, **settings}, gpu)
+        results[name] = trial.run()
+    return results
 
 
-def busy_in_window(truth, start_ns, end_ns):
-    """Share of the window in which the simulated compute engine worked."""
-    busy = sum(max(0, min(end, end_ns) - max(begin, start_ns))
-               for begin, end in truth["devices"][0]["intervals"]["compute"])
-    return 100 * busy / (end_ns - start_ns)
-
-
-def one_run(python, script, env, arguments, folder, simulated):
-    """Runs a training script; its speed, the GPU's busy share in the timed steps."""
-    speed, truth = os.path.join(folder, "speed.json"), os.path.join(folder, "truth.json")
-    env = {**env, "GPUSIM_TRUTH": truth}
-    command = ([os.path.join(library.ROOT, "scripts", "gpusim")] if simulated else []) + [
-        python, os.path.join(WORKLOADS, script), *arguments, "--json", speed]
-    with Sampler() as sampler:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIME_LIMIT_S)
-    if done.returncode:
-        raise CommandError(f"demo: {script} failed (status {done.returncode}):\n{done.stderr.strip()}")
-    with open(speed) as file:
-        measured = json.load(file)
-    if not simulated:
-        return measured["steps_per_s"], sampler.busy_pct
-    with open(truth) as file:
-        window = measured["start_monotonic_ns"], measured["end_monotonic_ns"]
-        return measured["steps_per_s"], busy_in_window(json.load(file), *window)
+def recorded(kept):
+    path = os.path.join(kept, "record")
+    try:
+        run = record.read(path)
+    except OSError as error:
+        raise CommandError(f"demo: the run under gpuboost left no record in {path}: {error.strerror}") from None
+    return run
 
 
 def top_sites(run):
     """The three lines that cost the GPU most."""
-    return [{"file": place["frame"]["file"], "line": place["frame"].get("line"), "idle_ms": place["idle_ns"] / 1e6}
+    return [{"file": place["frame"].get("file"), "line": place["frame"].get("line"), "idle_ms": place["idle_ns"] / 1e6}
             for place in record.places(run) if place["frame"] and place["idle_ns"]][:3]
 
 
-def measure(options, preset, python, device):
-    """The three runs; (name -> (steps/s, busy %), record of the second)."""
-    simulated = device is None
-    arguments = preset.arguments(steps=options.steps, log_every=options.log_every)
-    settings = preset.environment() if simulated else {}
-    os.makedirs(os.path.join(library.ROOT, "build"), exist_ok=True)
-    kept = tempfile.mkdtemp(prefix="demo-", dir=os.path.join(library.ROOT, "build"))
-    results = {}
-    for number, (name, script, boosted) in enumerate(RUNS, 1):
-        print(f"[{number}/{len(RUNS)}] {script}{' under gpuboost' if boosted else ''} ... ", end="", flush=True)
-        env = library.environment("safe", os.path.join(kept, "record")) if boosted else dict(os.environ)
-        with tempfile.TemporaryDirectory() as folder:
-            results[name] = one_run(python, script, {**env, **settings}, arguments, folder, simulated)
-        print(f"{results[name][0]:.2f} steps/s")
-    return results, record.read(os.path.join(kept, "record"))
+def summary(results, run, gpu):
+    """What build/demo.json holds."""
+    speeds = {name: speed for name, (speed, _) in results.items()}
+    return {
+        "device": gpu.name if gpu else run.device,
+        "simulated": gpu is None,
+        "runs": [{"name": name, "steps_per_s": speed, "busy_pct": busy} for name, (speed, busy) in results.items()],
+        "ratio_to_naive": speeds["gpuboost"] / speeds["naive"],
+        "ratio_to_tuned": speeds["gpuboost"] / speeds["tuned"],
+        "top_sites": top_sites(run),
+    }
 
 
 def table(result, run):
     speeds = {entry["name"]: entry["steps_per_s"] for entry in result["runs"]}
-    labels = dict(naive="naive", gpuboost="naive under gpuboost", tuned="hand-tuned")
     yield ""
     yield f"{'':22} {'steps/s':>9} {'GPU busy':>9} {'to naive':>9} {'to tuned':>9}"
     for entry in result["runs"]:
         busy = "n/a" if entry["busy_pct"] is None else f"{entry['busy_pct']:.1f} %"
         speed = entry["steps_per_s"]
-        yield (f"{labels[entry['name']]:22} {speed:9.2f} {busy:>9} {speed / speeds['naive']:9.2f} "
+        yield (f"{LABELS[entry['name']]:22} {speed:9.2f} {busy:>9} {speed / speeds['naive']:9.2f} "
                f"{speed / speeds['tuned']:9.2f}")
     yield ""
-    yield "what still stalls the GPU under gpuboost"
+    yield "what still stalls the GPU under gpuboost" + ("" if result["top_sites"] else ": nothing that has a place")
     for site in result["top_sites"]:
-        yield f"  {site['idle_ms']:9.1f} ms  {os.path.relpath(site['file'])}:{site['line']}"
+        line = "" if site["line"] is None else f":{site['line']}"
+        yield f"  {site['idle_ms']:9.1f} ms  {clean(os.path.relpath(site['file']))}{line}"
     yield ""
-    yield f"record  {run.path}"
-    yield f"device  {result['device']}" + ("   SIMULATED: no figure is that of a real GPU" if result["simulated"] else "")
+    yield "busy    " + ("of the simulated compute engine, during the timed steps" if result["simulated"]
+                        else "sampled by nvidia-smi during the timed steps; n/a where it gave no figure")
+    yield f"record  {clean(run.path)}"
+    yield (f"device  {clean(result['device'] or 'n/a')}"
+           + ("   SIMULATED: no figure is that of a real GPU" if result["simulated"] else ""))
+
+
+def make_folder(json_file):
+    """A new folder beside the JSON for the record."""
+    folder = os.path.dirname(os.path.abspath(json_file))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        return tempfile.mkdtemp(prefix="demo-", dir=folder)
+    except OSError as error:
+        raise CommandError(f"demo: --json {json_file}: {error.filename}: {error.strerror}") from None
 
 
 def main(options):
-    sys.path.append(WORKLOADS)
-    import presets
-
-    if options.preset not in presets.PRESETS:
-        raise CommandError(f"demo: --preset {options.preset}: one of {', '.join(presets.PRESETS)}")
-    if options.steps < 1 or options.log_every < 0:
-        raise CommandError("demo: --steps is at least 1, --log-every at least 0")
-    python = interpreter()
+    if options.steps is not None and options.steps < 1:
+        raise CommandError(f"demo: --steps {options.steps}: at least 1")
+    if options.log_every < 0:
+        raise CommandError(f"demo: --log-every {options.log_every}: at least 1, or 0 for never")
+    chosen_preset(options.preset)
     library.path()
-    device = real_device(python)
-    results, run = measure(options, presets.PRESETS[options.preset], python, device)
-    result = {
-        "device": device or run.device,
-        "simulated": device is None,
-        "runs": [{"name": name, "steps_per_s": speed, "busy_pct": busy} for name, (speed, busy) in results.items()],
-        "ratio_to_naive": results["gpuboost"][0] / results["naive"][0],
-        "ratio_to_tuned": results["gpuboost"][0] / results["tuned"][0],
-        "top_sites": top_sites(run),
-    }
-    os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-    with open(options.json, "w") as file:
-        json.dump(result, file, indent=1)
+    python = interpreter(options.python)
+    gpu = gpu_of(python, plain_environment())
+    kept = make_folder(options.json)
+    results = measure(options, python, gpu, kept)
+    run = recorded(kept)
+    result = summary(results, run, gpu)
+    try:
+        with open(options.json, "w") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+    except OSError as error:
+        raise CommandError(f"demo: --json {options.json}: {error.strerror}") from None
     for line in table(result, run):
         print(line)
     return 0

@@ -1,4 +1,7 @@
-"""gpuboost report: what a run recorded, as text."""
+"""gpuboost report: what a run recorded, as text. Figures are rounded down, as in the library's own summary.
+
+n/a stands for what is not known; 0 is a measured zero.
+"""
 
 import os
 
@@ -6,126 +9,180 @@ from gpuboost import CommandError, library, record
 
 PLACES = 10
 DECLINED = "h2d.declined."
+SIMULATED = "SIMULATED"
+HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/summary.c
 
 
 def add_arguments(parser):
+    parser.description = "Print what a run recorded: the verdict, the places that kept the GPU idle, the copies, the cost."
     parser.add_argument("run", nargs="?", metavar="RUN", help="run directory (default: the newest run)")
     parser.set_defaults(function=main)
 
 
+def clean(text):
+    """Names are other people's words: what a terminal would act on is shown as bytes."""
+    return "".join(c if c.isprintable() else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "surrogatepass"))
+                   for c in str(text))
+
+
+def scaled(value, unit, name):
+    return f"{value // unit}.{value % unit * 10 // unit} {name}"
+
+
 def duration(ns):
-    """In the unit that leaves at most four digits before the point; n/a for None."""
     if ns is None:
         return "n/a"
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if ns >= 10 * size or (unit == "us" and ns >= size):
-            return f"{ns / size:.1f} {unit}"
-    return f"{ns} ns"
+    if ns < 1000:
+        return f"{ns} ns"
+    unit, name = (1000, "us") if ns < 10**6 else (10**6, "ms") if ns < 10**10 else (10**9, "s")
+    return scaled(ns, unit, name)
 
 
 def size(count):
     if count is None:
         return "n/a"
-    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= step:
-            return f"{count / step:.1f} {unit}"
+    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= unit:
+            return scaled(count, unit, name)
     return f"{count} B"
 
 
 def percent(part, whole):
-    return f"{100 * part / whole:.1f} %" if part is not None and whole else "n/a"
+    if part is None or not whole:
+        return "n/a"
+    tenths = part * 1000 // whole if whole < 10**6 else part // (whole // 1000)  # as gb_text_add_percent
+    return scaled(tenths, 10, "%")
+
+
+def known(value):
+    return "n/a" if value is None else clean(value)
 
 
 def where(place):
-    frame = place["frame"]
+    frame, site = place["frame"], place["site"]
     if frame:
-        line = f":{frame['line']}" if frame.get("line") else ""
-        return f"{frame['file']}{line} ({frame.get('func') or '?'})"
-    site = place["site"]
+        line = f":{frame['line']}" if frame.get("line") is not None else ""
+        return clean(f"{frame.get('file') or '?'}{line} ({frame.get('func') or '?'})")
     if site.get("native"):
-        return site["native"][0]
-    return site.get("module") or "(places beyond the table)"
+        return clean(site["native"][0])
+    return clean(site.get("module") or ("(unknown place)" if site.get("call") else "(places beyond the table)"))
 
 
 def head(run):
-    info = run.run
+    info, device = run.run, run.device
     state = "ended by itself" if run.end else "killed, or still running: figures up to the last snapshot"
-    rank = f", rank {info['rank']}" if info.get("rank") is not None else ""
-    yield f"run      {run.path}"
-    yield f"program  {info.get('program', 'n/a')} (pid {info.get('pid', 'n/a')}{rank}), policy {info.get('policy', 'n/a')}, {state}"
-    yield f"device   {run.device or 'n/a'}{'   SIMULATED: no figure is that of a real GPU' if run.device.startswith('SIMULATED') else ''}"
+    rank = f", rank {known(info['rank'])}" if info.get("rank") is not None else ""
+    simulated = f"   {SIMULATED}: no figure is that of a real GPU" if (device or "").startswith(SIMULATED) else ""
+    yield f"run      {clean(run.path)}"
+    yield f"program  {known(info.get('program'))} (pid {known(info.get('pid'))}{rank}), policy {known(info.get('policy'))}"
+    yield f"state    {state}"
+    yield f"device   {known(device)}{simulated}"
     yield f"length   {duration(run.snapshot.get('t_ns'))} since the first CUDA call, {duration(run.span_ns)} with work for the GPU"
 
 
-def idle(run, places):
+def verdict(run, places):
     total, span = run.totals.get("idle_ns"), run.span_ns
+    if run.snapshot and not run.totals.get("first_enqueue_ns"):
+        return "n/a: nothing was given to the GPU"
     if not span or total is None or total > span:
-        yield "idle     n/a: the GPU's idle time could not be measured"
-        return
-    known = sum(place["idle_ns"] for place in places if place["site"].get("call"))
-    yield f"idle     {percent(total, span)} of that ({duration(total)}); a place is known for {percent(known, total) if total else 'all'}"
-    yield ""
-    yield "GPU idle by place"
-    for place in [place for place in places if place["idle_ns"]][:PLACES]:
-        calls = ", ".join(f"{name} x{count}" for name, count in sorted(place["names"].items(), key=lambda n: -n[1]) if count)
-        yield f"  {place['idle_ns'] / 1e6:10.1f} ms {percent(place['idle_ns'], span):>7}  {where(place)}"
-        yield f"  {'':13} {'':>7}  {blocked(place)}; {calls}"
+        return "n/a: the GPU's idle time could not be measured"
+    explained = sum(place["idle_ns"] for place in places if place["site"].get("call"))
+    word = ("HEALTHY" if total < span // 100 * HEALTHY_PERCENT
+            else "GPU WAITS" if explained >= total // 100 * EXPLAINED_PERCENT else "INCOMPLETE")
+    has_place = f", of which {percent(explained, total)} has a place" if total else ""
+    return f"{word}: the GPU was idle {percent(total, span)} of {duration(span)} ({duration(total)}){has_place}"
 
 
 def blocked(place):
     split = f"queued {duration(place['queued_ns'])}, transfer {duration(place['transfer_ns'])}"
     if place["unsplit_ns"]:
         split += f", not split {duration(place['unsplit_ns'])}"
-    return f"host blocked {duration(place['blocked_ns'])} ({split})"
+    return f"blocked {duration(place['blocked_ns'])} ({split})"
+
+
+def calls(place):
+    by_count = sorted(place["names"].items(), key=lambda item: (-item[1], item[0]))
+    moved = [size(place["bytes"])] if place["bytes"] else []
+    return ", ".join([f"{clean(name)} x{count}" for name, count in by_count if count] + moved)
+
+
+def idle(run, places):
+    places = [place for place in places if place["idle_ns"]]
+    if not places:
+        return
+    yield ""
+    yield "where the GPU's idle time went: idle, share, line; below: calls there, how long they blocked the program"
+    for place in places[:PLACES]:
+        yield f"  {scaled(place['idle_ns'], 10**6, 'ms'):>13} {percent(place['idle_ns'], run.span_ns):>7}  {where(place)}"
+        yield f"  {'':21}  {calls(place)}; {blocked(place)}"
+    rest = places[PLACES:]
+    if rest:
+        yield (f"  {scaled(sum(place['idle_ns'] for place in rest), 10**6, 'ms'):>13} {'':>7}  "
+               f"at {len(rest)} other place{'s' if len(rest) > 1 else ''}")
 
 
 def copies(run):
-    totals, counts = run.totals, run.snapshot.get("counts", {})
-    if "staged_copies" not in totals:
+    totals = run.totals
+    if totals.get("staged_copies") is None:
         yield "copies   n/a"
         return
-    yield (f"copies   {totals['staged_copies']} staged ({size(totals.get('staged_bytes'))}) through "
-           f"{size(totals.get('ring_bytes'))} of pinned memory; {totals.get('forwarded_copies', 'n/a')} "
+    yield (f"copies   {totals['staged_copies']} pageable copies staged ({size(totals.get('staged_bytes'))}) through "
+           f"{size(totals.get('ring_bytes'))} of pinned memory; {known(totals.get('forwarded_copies'))} "
            f"({size(totals.get('forwarded_bytes'))}) left to the driver")
-    reasons = {name[len(DECLINED):]: count for name, count in counts.items() if name.startswith(DECLINED)}
+    reasons = {name[len(DECLINED):]: count for name, count in run.counts.items() if name.startswith(DECLINED) and count}
     if reasons:
-        yield "         not staged: " + ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(reasons.items()))
+        yield "         not staged: " + ", ".join(f"{clean(name).replace('_', ' ')} {count}"
+                                                  for name, count in sorted(reasons.items()))
+    h2d, policy = run.option("GPUBOOST_H2D"), run.run.get("policy")
+    if h2d == "off" or (h2d == "auto" and policy == "observe"):
+        yield f"         staging was off: GPUBOOST_H2D={h2d}, GPUBOOST_POLICY={known(policy)}"
 
 
 def cost(run):
-    ours = run.totals.get("hook_ns")
-    yield f"cost     {duration(ours or None)} in our own code ({percent(ours or None, run.snapshot.get('t_ns'))}), estimated from sampled calls"
+    ours = run.totals.get("hook_ns") or None  # 0: no call was sampled
+    yield (f"cost     {duration(ours)} in our own code ({percent(ours, run.snapshot.get('t_ns'))}), "
+           "estimated from sampled calls")
     if run.snapshot.get("dropped_events"):
         yield f"         {run.snapshot['dropped_events']} stalls are missing in stalls.log; all are in the figures above"
     if not str(run.stacks.get("python", "")).startswith("on"):
-        yield f"stacks   {run.stacks.get('python', 'n/a')}"
+        yield f"stacks   {known(run.stacks.get('python'))}"
 
 
 def text(run):
     """The lines of the report."""
     places = record.places(run)
     yield from head(run)
+    yield f"verdict  {verdict(run, places)}"
     yield from idle(run, places)
     yield ""
     yield from copies(run)
     yield from cost(run)
 
 
+def newest():
+    pattern = library.place_of_runs(os.environ)
+    runs = record.find(pattern) if pattern else []
+    if not runs:
+        place = f"no run matches {pattern}" if pattern else "this environment keeps no record (GPUBOOST_OUT=none, or no HOME)"
+        raise CommandError(f"report: {place}; name a run directory, or make one: gpuboost run -- python train.py")
+    return runs[0]
+
+
 def main(options):
-    folder = options.run
-    if not folder:
-        runs = record.runs_in(library.runs_folder(os.environ) or "")
-        if not runs:
-            raise CommandError(f"report: no run in {library.runs_folder(os.environ)}; name a run directory")
-        folder = runs[0]
+    folder = options.run or newest()
+    file = os.path.join(folder, "record.jsonl")
     try:
         run = record.read(folder)
     except OSError as error:
-        raise CommandError(f"report: {error.filename}: {error.strerror}; RUN is a directory with a record.jsonl") from None
+        raise CommandError(f"report: {file}: {error.strerror}; RUN is a directory with a record.jsonl") from None
     if not run.run:
-        raise CommandError(f"report: {folder}/record.jsonl is empty or no record of gpuboost")
+        raise CommandError(f"report: {file} is empty or no record of gpuboost")
     if run.run.get("format") != record.FORMAT:
-        raise CommandError(f"report: {folder}/record.jsonl has format {run.run.get('format')}, this command reads {record.FORMAT}")
-    for line in text(run):
+        raise CommandError(f"report: {file} has format {run.run.get('format')}, this command reads {record.FORMAT}")
+    try:
+        lines = list(text(run))
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
+        raise CommandError(f"report: {file} is damaged: {error}") from None
+    for line in lines:
         print(line)
     return 0

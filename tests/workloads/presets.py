@@ -1,13 +1,17 @@
 """Settings of the copy-heavy runs: link rates of the simulated GPU, size of a batch, compute per step.
 
-A batch of `megabytes` float inputs goes through an MLP; on the simulated GPU its two large products
-take `compute_ms` by the choice of GPUSIM_TFLOPS. The first layer needs no gradient of its input, so
-that a step has 2 x 2 x inputs x hidden operations there; the rest is small.
+A batch of `megabytes` float inputs goes through the model; on the simulated GPU the step's products and
+convolutions take `compute_ms` by the choice of GPUSIM_TFLOPS. The first layer needs no gradient of its
+input, so that a step of the MLP has 2 x 2 x inputs x hidden operations there; the rest is small.
 """
 
 from dataclasses import dataclass
 
 FEATURES = HIDDEN = 1024
+IMAGE_SIZE = 64
+BYTES_PER_SAMPLE = {"mlp": 4 * FEATURES, "resnet18": 4 * 3 * IMAGE_SIZE**2, "resnet50": 4 * 3 * IMAGE_SIZE**2}
+# The ResNets' as torch.utils.flop_counter counts them, forward and backward.
+OPERATIONS_PER_SAMPLE = {"mlp": 4 * FEATURES * HIDDEN, "resnet18": 869_038_080, "resnet50": 1_982_717_952}
 
 
 @dataclass(frozen=True)
@@ -18,13 +22,12 @@ class Preset:
     megabytes: int
     compute_ms: float
 
-    @property
-    def batch(self):
-        return self.megabytes * 10**6 // (4 * FEATURES)
+    def batch(self, model="mlp"):
+        return self.megabytes * 10**6 // BYTES_PER_SAMPLE[model]
 
-    def environment(self):
+    def environment(self, model="mlp"):
         """The simulated GPU's settings."""
-        operations = 4 * self.batch * FEATURES * HIDDEN
+        operations = OPERATIONS_PER_SAMPLE[model] * self.batch(model)
         return {
             "GPUSIM_PINNED_GBPS": f"{self.pinned_gbps:g}",
             "GPUSIM_PAGEABLE_GBPS": f"{self.pageable_gbps:g}",
@@ -32,11 +35,11 @@ class Preset:
             "GPUSIM_BYTES": "sampled",  # a copy engine does not use the processor
         }
 
-    def arguments(self, steps=40, log_every=0):
+    def arguments(self, steps=40, log_every=0, model="mlp"):
         """Arguments of train_naive.py and train_tuned.py."""
         return [
-            "--model=mlp", "--prebatched", f"--batch={self.batch}", f"--features={FEATURES}",
-            f"--hidden={HIDDEN}", f"--steps={steps}", "--warmup=10", f"--log-every={log_every}",
+            f"--model={model}", "--prebatched", f"--batch={self.batch(model)}", f"--features={FEATURES}", f"--hidden={HIDDEN}",
+            f"--image-size={IMAGE_SIZE}", f"--steps={steps}", "--warmup=10", f"--log-every={log_every}",
         ]  # fmt: skip
 
 
