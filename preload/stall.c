@@ -171,12 +171,12 @@ static struct split split_copy(const struct gb_call *call, const struct gb_copy 
 {
     uint64_t blocked = call->end_ns - call->start_ns;
     uint64_t transfer;
+    if (!call->staged && gb_ranges_touch(host_end(copy), copy->bytes) == GB_RANGE_NONE)
+        gb_rate_learn(copy->direction, copy->bytes, blocked, !call->was_done);
     if (call->staged) {
         transfer = blocked > call->queued_ns ? blocked - call->queued_ns : 0;
     } else if (call->was_done) {
         transfer = blocked;
-        if (gb_ranges_touch(host_end(copy), copy->bytes) == GB_RANGE_NONE)
-            gb_rate_learn(copy->direction, copy->bytes, blocked);
     } else if (copy->bytes <= SMALL_COPY_BYTES) {
         transfer = 0;
     } else if (!gb_rate_estimate(copy->direction, copy->bytes, &transfer)) {

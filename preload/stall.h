@@ -2,7 +2,7 @@
  *
  * blocked = return - entry of a call. It is split into *queued* (earlier work of the stream still
  * ran) and *transfer* (the copy itself): exactly where the stream was known to be done at entry or
- * where staging waited itself, else with the transfer rate learned from copies of the first kind;
+ * where staging waited itself, else with the transfer rate of transfer_rate.h;
  * before there is one, the call stays unsplit.
  * idle = time in which the compute engine is known to have nothing to do: from a wait that showed
  * the GPU dry to the next kernel given to it (a bubble, charged to the call that waited), and

@@ -1,17 +1,13 @@
-/* transfer_rate.c: time per byte by direction and size class. See transfer_rate.h for the rules.
- *
- * A class is a power of two. It holds a sum of bytes and of time; both are halved when the sum
- * grows, so that old copies fade. Bytes and time are separate words: a reader that meets a halving
- * sees a rate that is off once by at most a factor of two, in one line of a log.
- */
+/* transfer_rate.c: least time per byte by direction and size class, a power of two. See
+ * transfer_rate.h for the rules. */
 #include "transfer_rate.h"
 
 #define SMALLEST_BYTES (64u << 10)
 #define CLASSES        40
-#define FADE_COPIES    16
 
 static struct {
-    uint64_t bytes, ns, copies;
+    float ns_per_byte; /* 0: none was seen */
+    uint32_t sure;     /* one of them had nothing to wait for */
 } classes[GB_COPY_D2D + 1][CLASSES];
 
 static int class_of(uint64_t bytes)
@@ -20,29 +16,28 @@ static int class_of(uint64_t bytes)
     return class < CLASSES ? class : CLASSES - 1;
 }
 
-void gb_rate_learn(enum gb_direction direction, uint64_t bytes, uint64_t ns)
+/* Two threads at once may lose one of two copies: the next one is as good. */
+void gb_rate_learn(enum gb_direction direction, uint64_t bytes, uint64_t ns, bool waited)
 {
     if (bytes < SMALLEST_BYTES)
         return;
     int c = class_of(bytes);
-    uint64_t copies = GB_COUNT(classes[direction][c].copies, 1);
-    GB_COUNT(classes[direction][c].bytes, bytes);
-    GB_COUNT(classes[direction][c].ns, ns);
-    if (copies % FADE_COPIES == FADE_COPIES - 1) {
-        GB_COUNT(classes[direction][c].bytes, -(GB_READ(classes[direction][c].bytes) / 2));
-        GB_COUNT(classes[direction][c].ns, -(GB_READ(classes[direction][c].ns) / 2));
-    }
+    float now = (float)ns / (float)bytes, least;
+    __atomic_load(&classes[direction][c].ns_per_byte, &least, __ATOMIC_RELAXED);
+    if (least == 0 || now < least)
+        __atomic_store(&classes[direction][c].ns_per_byte, &now, __ATOMIC_RELAXED);
+    if (!waited)
+        __atomic_store_n(&classes[direction][c].sure, 1, __ATOMIC_RELAXED);
 }
 
 static bool estimate_by(enum gb_direction direction, int class, uint64_t bytes, uint64_t *out_ns)
 {
-    if (class < 0 || class >= CLASSES)
+    if (class < 0 || class >= CLASSES ||
+        !__atomic_load_n(&classes[direction][class].sure, __ATOMIC_RELAXED))
         return false;
-    uint64_t seen = GB_READ(classes[direction][class].bytes);
-    if (!seen)
-        return false;
-    *out_ns =
-        (uint64_t)((double)bytes * (double)GB_READ(classes[direction][class].ns) / (double)seen);
+    float least;
+    __atomic_load(&classes[direction][class].ns_per_byte, &least, __ATOMIC_RELAXED);
+    *out_ns = (uint64_t)((double)bytes * (double)least);
     return true;
 }
 
