@@ -22,7 +22,8 @@ from gpuboost import CommandError, demo, report, run  # noqa: E402
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="gpuboost", description="Keep the GPU busy under an unmodified PyTorch program, and say which line stalls it.",
+        prog="gpuboost",
+        description="Keep the GPU busy under an unmodified PyTorch program, and say which line stalls it.",
         epilog="GPUBOOST_* environment variables choose everything else; README.md lists them.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run.add_arguments(commands.add_parser("run", help="run a command under the library"))

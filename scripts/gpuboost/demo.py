@@ -31,7 +31,7 @@ def add_arguments(parser):
                              "tests/workloads/presets.py (default: %(default)s)")
     parser.add_argument("--log-every", type=int, default=10, metavar="N",
                         help="the scripts read the loss every N steps; 0: never (default: %(default)s)")
-    parser.add_argument("--python", metavar="FILE", help="interpreter with torch (default: GPUBOOST_PYTHON, else .venv)")
+    parser.add_argument("--python", metavar="FILE", help="interpreter with torch (default: GPUBOOST_PYTHON or .venv)")
     parser.add_argument("--json", default=os.path.join(library.ROOT, "build", "demo.json"), metavar="FILE",
                         help="default: build/demo.json; the record of the second run lies beside it")
     parser.set_defaults(function=main)
@@ -81,8 +81,8 @@ def recorded(kept):
 
 def top_sites(run):
     """The three lines that cost the GPU most."""
-    return [{"file": place["frame"].get("file"), "line": place["frame"].get("line"), "idle_ms": place["idle_ns"] / 1e6}
-            for place in record.places(run) if place["frame"] and place["idle_ns"]][:3]
+    return [{"file": place["frame"]["file"], "line": place["frame"].get("line"), "idle_ms": place["idle_ns"] / 1e6}
+            for place in record.places(run) if (place["frame"] or {}).get("file") and place["idle_ns"]][:3]
 
 
 def summary(results, run, gpu):

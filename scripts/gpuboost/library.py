@@ -55,7 +55,7 @@ def _out_setting(env):
 
 
 def place_of_runs(env):
-    """What a process with this environment calls its run directory, with * for what only it knows; None: there is no record."""
+    """What a process with this environment calls its run directory, with * for what only it knows; None: it has none."""
     out = _out_setting(env)
     if out == "none":
         return None

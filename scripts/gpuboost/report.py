@@ -14,7 +14,7 @@ HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/summary.c
 
 
 def add_arguments(parser):
-    parser.description = "Print what a run recorded: the verdict, the places that kept the GPU idle, the copies, the cost."
+    parser.description = "Print what a run recorded: the verdict, the places that keep the GPU idle, the copies, the cost."
     parser.add_argument("run", nargs="?", metavar="RUN", help="run directory (default: the newest run)")
     parser.set_defaults(function=main)
 
@@ -74,10 +74,12 @@ def head(run):
     rank = f", rank {known(info['rank'])}" if info.get("rank") is not None else ""
     simulated = f"   {SIMULATED}: no figure is that of a real GPU" if (device or "").startswith(SIMULATED) else ""
     yield f"run      {clean(run.path)}"
-    yield f"program  {known(info.get('program'))} (pid {known(info.get('pid'))}{rank}), policy {known(info.get('policy'))}"
+    yield (f"program  {known(info.get('program'))} (pid {known(info.get('pid'))}{rank}), "
+           f"policy {known(info.get('policy'))}")
     yield f"state    {state}"
     yield f"device   {known(device)}{simulated}"
-    yield f"length   {duration(run.snapshot.get('t_ns'))} since the first CUDA call, {duration(run.span_ns)} with work for the GPU"
+    yield (f"length   {duration(run.snapshot.get('t_ns'))} since the first CUDA call, "
+           f"{duration(run.span_ns)} with work for the GPU")
 
 
 def verdict(run, places):
@@ -113,7 +115,8 @@ def idle(run, places):
     yield ""
     yield "where the GPU's idle time went: idle, share, line; below: calls there, how long they blocked the program"
     for place in places[:PLACES]:
-        yield f"  {scaled(place['idle_ns'], 10**6, 'ms'):>13} {percent(place['idle_ns'], run.span_ns):>7}  {where(place)}"
+        share = percent(place["idle_ns"], run.span_ns)
+        yield f"  {scaled(place['idle_ns'], 10**6, 'ms'):>13} {share:>7}  {where(place)}"
         yield f"  {'':21}  {calls(place)}; {blocked(place)}"
     rest = places[PLACES:]
     if rest:
@@ -142,8 +145,9 @@ def cost(run):
     ours = run.totals.get("hook_ns") or None  # 0: no call was sampled
     yield (f"cost     {duration(ours)} in our own code ({percent(ours, run.snapshot.get('t_ns'))}), "
            "estimated from sampled calls")
-    if run.snapshot.get("dropped_events"):
-        yield f"         {run.snapshot['dropped_events']} stalls are missing in stalls.log; all are in the figures above"
+    dropped = run.snapshot.get("dropped_events")
+    if dropped:
+        yield f"         {dropped} stalls are missing in stalls.log; all are in the figures above"
     if not str(run.stacks.get("python", "")).startswith("on"):
         yield f"stacks   {known(run.stacks.get('python'))}"
 
@@ -163,26 +167,28 @@ def newest():
     pattern = library.place_of_runs(os.environ)
     runs = record.find(pattern) if pattern else []
     if not runs:
-        place = f"no run matches {pattern}" if pattern else "this environment keeps no record (GPUBOOST_OUT=none, or no HOME)"
+        place = f"no run matches {pattern}" if pattern else "GPUBOOST_OUT=none, or no HOME: no record is kept"
         raise CommandError(f"report: {place}; name a run directory, or make one: gpuboost run -- python train.py")
     return runs[0]
 
 
-def main(options):
-    folder = options.run or newest()
+def lines_of(folder):
+    """The report on a run directory; CommandError when that is none."""
     file = os.path.join(folder, "record.jsonl")
     try:
         run = record.read(folder)
+        if not run.run:
+            raise CommandError(f"report: {file} is empty or no record of gpuboost")
+        if run.run.get("format") != record.FORMAT:
+            raise CommandError(f"report: {file} has format {run.run.get('format')}, this command reads {record.FORMAT}")
+        return list(text(run))
     except OSError as error:
         raise CommandError(f"report: {file}: {error.strerror}; RUN is a directory with a record.jsonl") from None
-    if not run.run:
-        raise CommandError(f"report: {file} is empty or no record of gpuboost")
-    if run.run.get("format") != record.FORMAT:
-        raise CommandError(f"report: {file} has format {run.run.get('format')}, this command reads {record.FORMAT}")
-    try:
-        lines = list(text(run))
     except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
         raise CommandError(f"report: {file} is damaged: {error}") from None
-    for line in lines:
+
+
+def main(options):
+    for line in lines_of(options.run or newest()):
         print(line)
     return 0

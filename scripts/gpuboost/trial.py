@@ -30,9 +30,10 @@ class Gpu(NamedTuple):
 
 def interpreter(named):
     """The interpreter that has torch."""
-    python = named or os.environ.get("GPUBOOST_PYTHON") or os.path.join(library.ROOT, ".venv", "bin", "python")
+    variable = os.environ.get("GPUBOOST_PYTHON")
+    python = named or variable or os.path.join(library.ROOT, ".venv", "bin", "python")
     if not shutil.which(python):
-        origin = "--python" if named else "GPUBOOST_PYTHON" if os.environ.get("GPUBOOST_PYTHON") else "make deps makes it"
+        origin = "--python" if named else "GPUBOOST_PYTHON" if variable else "make deps makes it"
         raise CommandError(f"demo: {python} is not there or no program ({origin}); an interpreter with torch is needed")
     return python
 

@@ -30,9 +30,9 @@ def started(home):
     """Starts a shell script under the command, waits until it says ready; whatever is left is killed."""
     children = []
 
-    def start(script, *before, **how):
-        child = subprocess.Popen([*before, COMMAND, "run", "--", "sh", "-c", script], env=environment(**home), text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, **how)
+    def start(script, *before):
+        child = subprocess.Popen([*before, COMMAND, "run", "--", "sh", "-c", script], env=environment(**home),
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
         children.append(child)
         assert child.stdout.readline() == "ready\n"
         return child
@@ -192,6 +192,11 @@ def test_no_record_wanted_is_no_news(home):
     assert gpuboost("run", "--", "true", GPUBOOST_OUT="none", **home).stderr == ""
 
 
+def verdict_of(text):
+    """Of the report or of the library's summary: they must agree."""
+    return [line for line in text.splitlines() if line.startswith("verdict  ")][0]
+
+
 @pytest.mark.parametrize("how", ["default", "pattern", "taken"])
 def test_a_training_run_is_recorded_and_reported(tmp_path, home, how):
     settings = dict(home)
@@ -206,6 +211,7 @@ def test_a_training_run_is_recorded_and_reported(tmp_path, home, how):
     assert "left no record" not in done.stderr and "3 steps, " in done.stdout
     report = gpuboost("report", **settings)
     assert "SIMULATED" in report.stdout and "train_naive.py:" in report.stdout, report.stdout + report.stderr
+    assert verdict_of(report.stdout) == verdict_of(done.stderr.replace("gpuboost: ", ""))
     if how == "taken":
         assert report.stdout.startswith(f"run      {tmp_path}/here.1\n")
 
@@ -223,13 +229,6 @@ def test_where_the_library_keeps_its_runs(tmp_path, env, place):
     (tmp_path / "settings").write_text("# a comment\nGPUBOOST_POLICY=safe\n GPUBOOST_OUT = /from/file \n")
     env = {name: value.replace("FILE", str(tmp_path / "settings")) for name, value in env.items()}
     assert library.place_of_runs(env) == place
-
-
-def test_the_report_agrees_with_the_summary(home):
-    done = gpuboost("run", "--", *TRAIN, **home)
-    verdict = [line for line in done.stderr.splitlines() if line.startswith("gpuboost: verdict  ")]
-    assert [line.replace("gpuboost: ", "") for line in verdict] == [
-        line for line in gpuboost("report", **home).stdout.splitlines() if line.startswith("verdict  ")]
 
 
 def test_a_run_of_somebody_else_is_not_ours(tmp_path, home):

@@ -38,8 +38,9 @@ class Preset:
     def arguments(self, steps=40, log_every=0, model="mlp"):
         """Arguments of train_naive.py and train_tuned.py."""
         return [
-            f"--model={model}", "--prebatched", f"--batch={self.batch(model)}", f"--features={FEATURES}", f"--hidden={HIDDEN}",
-            f"--image-size={IMAGE_SIZE}", f"--steps={steps}", "--warmup=10", f"--log-every={log_every}",
+            f"--model={model}", "--prebatched", f"--batch={self.batch(model)}", f"--features={FEATURES}",
+            f"--hidden={HIDDEN}", f"--image-size={IMAGE_SIZE}", f"--steps={steps}", "--warmup=10",
+            f"--log-every={log_every}",
         ]  # fmt: skip
 
 
