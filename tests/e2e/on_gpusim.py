@@ -51,7 +51,8 @@ class Result:
 def run(folder, policy, *command, timeout=300, **settings):
     """policy: None for plain, else observe or safe. settings: environment variables."""
     folder.mkdir(parents=True, exist_ok=True)
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUBOOST", "GPUSIM_", "LD_"))}
+    env = {k: v for k, v in os.environ.items()
+           if k == "GPUSIM_BUILD" or not k.startswith(("GPUBOOST", "GPUSIM_", "LD_"))}
     env["GPUSIM_TRUTH"] = str(folder / "truth.json")
     if policy:
         env |= {"LD_PRELOAD": str(LIBRARY), "GPUBOOST_POLICY": policy, "GPUBOOST_OUT": str(folder / "record")}

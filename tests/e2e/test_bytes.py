@@ -32,3 +32,11 @@ def test_a_source_that_an_earlier_copy_still_writes(tmp_path, policy):
     assert result.stdout.strip() == "0"
     if policy:
         assert result.totals["staged_copies"] > 20
+
+
+@pytest.mark.parametrize("policy", [None, "safe"])
+def test_another_stream_sees_it_at_return(tmp_path, policy):
+    result = run(tmp_path, policy, PROGRAMS / "visible_at_return.py", GPUSIM_CLOCK="virtual")
+    assert result.stdout.strip() == "0"
+    if policy:
+        assert result.totals["staged_copies"] > 20
