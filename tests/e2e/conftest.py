@@ -30,16 +30,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="session")
 def fake(tmp_path_factory):
     """A folder with the fake libcuda.so.1 and libcudart.so.12."""
-    return build_fake(tmp_path_factory.mktemp("fake"))
-
-
-def build_fake(folder, *flags):
-    harness.compile_c(folder / "libcuda.so.1", "fake/driver.c", "fake/driver_generic.c",
-                      "fake/lookup.c", library=True,
-                      flags=["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", *flags])
-    harness.compile_c(folder / "libcudart.so.12", "fake/runtime.c", library=True,
-                      flags=["-Wl,-soname,libcudart.so.12", "-Wl,-Bsymbolic"])
-    return folder
+    return harness.build_fake(tmp_path_factory.mktemp("fake"))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ own run directory and a time limit. GPUBOOST_LIBRARY names another build to test
 """
 
 import dataclasses
-import glob
+import functools
 import json
 import os
 import pathlib
@@ -20,24 +20,38 @@ SIM = pathlib.Path(os.environ.get("GPUSIM_BUILD", ROOT / "build/sim"))
 CC = os.environ.get("CC", "gcc")
 
 
-def cuda_include():
-    named = os.environ.get("CUDA_INCLUDE")
-    found = [named] if named else glob.glob(
-        f"{sys.prefix}/lib/python3*/site-packages/nvidia/cuda_runtime/include")
-    assert found, "no CUDA headers: run make deps, or set CUDA_INCLUDE"
-    return found[0]
+@functools.lru_cache
+def cuda_flags():
+    """Where the Makefile finds CUDA's headers."""
+    env = {**os.environ, "GPUBOOST_PYTHON": sys.executable}
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+        env.pop(name, None)
+    done = subprocess.run(["make", "-s", "-C", str(ROOT), "cuda-flags"], env=env, timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def compile_c(output, *sources, flags=(), library=False):
     """Compiles C files of this folder; `library` makes a shared object."""
     command = [CC, "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
-               "-Wno-unused-parameter", "-Wno-cast-function-type", "-isystem", cuda_include(),
-               "-I", str(ROOT / "preload"), "-I", str(HERE)]
+               "-Wno-unused-parameter", "-Wno-cast-function-type", *cuda_flags(),
+               "-iquote", str(ROOT / "preload"), "-iquote", str(HERE)]
     command += ["-shared", "-fPIC"] if library else []
     command += [str(HERE / s) for s in sources] + ["-o", str(output), "-lpthread", "-ldl"]
     done = subprocess.run(command + list(flags), timeout=120, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return pathlib.Path(output)
+
+
+def build_fake(folder, *flags):
+    """Puts the fake libcuda.so.1 and libcudart.so.12 into a folder."""
+    compile_c(folder / "libcuda.so.1", "fake/driver.c", "fake/driver_generic.c",
+                      "fake/lookup.c", library=True,
+                      flags=["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", *flags])
+    compile_c(folder / "libcudart.so.12", "fake/runtime.c", library=True,
+                      flags=["-Wl,-soname,libcudart.so.12", "-Wl,-Bsymbolic",
+                             str(folder / "libcuda.so.1")])
+    return folder
 
 
 def clean_environment(**more):

@@ -4,9 +4,13 @@ Where only the calls matter the fake driver of fake/ is enough (which function w
 what answer); where bytes and streams matter the simulated GPU is used.
 """
 
+import subprocess
+import sys
+
 import pytest
 
-from harness import run
+import harness
+from harness import ROOT, compile_c, run
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +35,7 @@ def test_lookup(case, lookup, fake, out):
 
 def test_driver_without_v2_lookup(lookup, built, out, tmp_path):
     """HAMi-core 36: a driver of CUDA 11 has no cuGetProcAddress_v2; none may be invented."""
-    from conftest import build_fake
-    run([lookup, "no_v2"], out, driver=build_fake(tmp_path, "-DFAKE_NO_V2"))
+    run([lookup, "no_v2"], out, driver=harness.build_fake(tmp_path, "-DFAKE_NO_V2"))
 
 
 def test_switched_off_gives_the_real_functions(lookup, fake, out):
@@ -41,3 +44,62 @@ def test_switched_off_gives_the_real_functions(lookup, fake, out):
     run([lookup, "switched_off"], out, driver=fake, GPUBOOST_NOT="lookup")
     run([lookup, "switched_off"], out, driver=fake, GPUBOOST_ONLY="python3")
     assert not out.exists()
+
+
+def test_names_that_begin_like_the_drivers(built, fake, out):
+    """HAMi-core PR 215: the prefix "cu" caught cudnnCreate, and cuDNN called itself for ever."""
+    path = built("libself.so", library=True, source="self_lookup.c")
+    run([sys.executable, "-c", f"""
+import ctypes
+library = ctypes.CDLL({str(path)!r}, mode=ctypes.RTLD_GLOBAL)
+library.wrong_name.restype = ctypes.c_char_p
+assert library.wrong_name({str(path)!r}.encode()) is None, library.wrong_name({str(path)!r}.encode())
+"""], out, driver=fake)
+
+
+@pytest.fixture(scope="session")
+def unoptimised(tmp_path_factory):
+    """The library itself without optimisation, where no call is a sibling call by luck."""
+    folder = tmp_path_factory.mktemp("unoptimised")
+    done = subprocess.run(["make", "-C", str(ROOT), f"O={folder}", "DEBUG=1", f"{folder}/libgpuboost.so"],
+                          env=harness.clean_environment(GPUBOOST_PYTHON=sys.executable), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "libgpuboost.so"
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("library", ["optimised", "unoptimised"])
+def test_chain_of_next_lookups(level, library, out, tmp_path, request, monkeypatch):
+    """HAMi 2903, HAMi-core PR 315: forwarded by a C call, RTLD_NEXT is relative to the forwarder,
+    and the OpenMP runtime found itself."""
+    if library == "unoptimised":
+        monkeypatch.setattr(harness, "LIBRARY", request.getfixturevalue("unoptimised"))
+    links = [tmp_path / f"lib{name}.so" for name in ("first", "middle", "last")]
+    for path in links:
+        last = ["-DLAST"] if path == links[2] else []
+        compile_c(path, "programs/chain.c", library=True, flags=[level, "-DLINK", *last])
+    program = compile_c(tmp_path / "chain", "programs/chain.c",
+                        flags=[level, "-Wl,--no-as-needed", *map(str, links), f"-Wl,-rpath,{tmp_path}"])
+    assert "done" in run([program], out).stdout
+
+
+# ---- calls ----
+
+@pytest.fixture(scope="session")
+def forward(built, fake):
+    return built("forward", str(fake / "libcudart.so.12"), str(fake / "libcuda.so.1"))
+
+
+@pytest.mark.parametrize("policy", ["observe", "safe"])
+@pytest.mark.parametrize("case", [
+    "nothing",                  # HAMi-core 333, 321: NULL out-parameters, pointers never seen
+    "nothing_without_context",  # HAMi-core PR 172: a thread that has no context
+    "failing",                  # HAMi-core 281, PR 313: outputs read after a failure
+    "failing_without_context",
+])
+def test_every_hook_forwards(case, policy, forward, fake, out):
+    run([forward, case], out, driver=fake, GPUBOOST_POLICY=policy)
+
+
+def test_switched_off_makes_no_call_of_its_own(forward, fake, out):
+    run([forward, "switched_off"], out, driver=fake, GPUBOOST_DISABLE="1")

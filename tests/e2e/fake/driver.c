@@ -2,7 +2,6 @@
  * pointers, allocation. See fake.h. */
 #include "fake/fake.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #define CALLS_MAX 100000
@@ -18,6 +17,15 @@ int fake_enter(const char *symbol)
     if (i < CALLS_MAX)
         __atomic_store_n(&calls[i], symbol, __ATOMIC_RELEASE);
     return fail_all || (fail_symbol && strcmp(fail_symbol, symbol) == 0) ? fail_code : 0;
+}
+
+__thread struct fake_args fake_args;
+
+int fake_note(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f,
+              uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k, uintptr_t l)
+{
+    fake_args = (struct fake_args){NULL, {a, b, c, d, e, f, g, h, i, j, k, l}};
+    return 0;
 }
 
 int fake_call_count(void)

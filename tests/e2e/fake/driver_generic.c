@@ -6,6 +6,8 @@
     __attribute__((weak)) CUresult symbol params;                                                  \
     CUresult symbol params                                                                         \
     {                                                                                              \
+        fake_note args;                                                                            \
+        fake_args.called = #symbol;                                                                \
         return (CUresult)fake_enter(#symbol);                                                      \
     }
 #define HOOK_RUNTIME(...)

@@ -8,10 +8,21 @@
 #define FAKE_H
 
 #include <cuda.h>
+#include <stdint.h>
 #undef cuGetProcAddress
 
 /* Notes the call; what the function should answer. */
 int fake_enter(const char *symbol);
+/* The arguments of the last hooked call that the thread made, as register and stack slots. */
+#define FAKE_ARGS_MAX 12
+struct fake_args {
+    const char *called;
+    uintptr_t slot[FAKE_ARGS_MAX];
+};
+extern __thread struct fake_args fake_args;
+/* Called without a prototype, so that arguments of every type arrive in their slots. */
+int fake_note();
+
 /* All calls of the process in order. */
 int fake_call_count(void);
 const char *fake_call_at(int i);
