@@ -88,13 +88,13 @@ def lines(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    parser.add_argument("--rounds", type=int, default=9, help="runs of each kind, at least 5")
-    parser.add_argument("--calls", type=int, default=200000, help="calls in one burst")
-    parser.add_argument("--bursts", type=int, default=5, help="bursts in one run, of which the fastest counts")
+    parser.add_argument("--rounds", type=int, default=15, help="runs of each kind, at least 5")
+    parser.add_argument("--calls", type=int, default=50000, help="calls in one burst")
+    parser.add_argument("--bursts", type=int, default=20, help="bursts in one run, of which the fastest counts")
     parser.add_argument("--quick", action="store_true", help="5 rounds of few calls")
     args = parser.parse_args()
     if args.quick:
-        args.rounds, args.calls, args.bursts = 5, 20000, 5
+        args.rounds, args.calls, args.bursts = 5, 10000, 10
     result = measure(max(5, args.rounds), args.calls, args.bursts)
     print("\n".join(lines(result)))
     if args.json:
