@@ -14,12 +14,13 @@ SENT_BY_KERNEL = 0x80  # SI_KERNEL in siginfo.h: the terminal sends ^C, ^\ and i
 
 
 def add_arguments(parser):
+    parser.usage = "gpuboost run [-h] [--policy {observe,safe,max}] [--out DIR] -- CMD [ARGUMENT ...]"
     parser.description = "Run a command under the library; its output, signals and exit status stay its own."
     parser.epilog = "Example: gpuboost run --policy observe -- python train.py --epochs 3"
     parser.add_argument("--policy", choices=library.POLICIES,
                         help="GPUBOOST_POLICY for this run (default: that of the environment, else safe)")
     parser.add_argument("--out", metavar="DIR", help="GPUBOOST_OUT for this run: the directory of the record")
-    parser.add_argument("program", nargs="...", metavar="-- CMD", help="the command and its arguments")
+    parser.add_argument("program", nargs="...", metavar="CMD", help="the command and its arguments")
     parser.set_defaults(function=main)
 
 
