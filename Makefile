@@ -54,7 +54,7 @@ UNIT_CFLAGS := $(CFLAGS) $(CUDA_FLAGS) -iquote preload -iquote policies
 UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DEFAULT_GOAL := all
-.PHONY: cuda-flags all sim unit deps test demo bench lint docs format clean help FORCE
+.PHONY: flags all sim unit deps test demo bench lint docs format clean help FORCE
 all: $(O)/libgpuboost.so ; @:       ## build build/libgpuboost.so
 sim: $(SIM_LIBS) ; @:               ## build the simulated GPU (tests and demo; never installed)
 unit: $(UNIT_TESTS) ; @:            ## build the unit tests
@@ -98,7 +98,7 @@ lint: ; $(Q)scripts/lint.sh "$(PYTHON)"            ## gcc and clang with -Werror
 docs: ; $(Q)"$(PYTHON)" scripts/gen_docs.py        ## write the generated table of README.md
 format: ; $(Q)clang-format -i $$(git ls-files '*.c' '*.h')   ## clang-format every C file
 clean: ; $(Q)rm -rf "$(O)"                         ## remove build/
-cuda-flags:                         ## print the compiler flags that find CUDA's headers
+flags:                              ## print the compiler flags that find CUDA's headers
 	@echo $(CUDA_FLAGS)
 help:                               ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1 /p' Makefile | while read -r t text; do printf '  make %-8s %s\n' $$t "$$text"; done

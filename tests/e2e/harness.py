@@ -26,7 +26,7 @@ def cuda_flags():
     env = {**os.environ, "GPUBOOST_PYTHON": sys.executable}
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
         env.pop(name, None)
-    done = subprocess.run(["make", "-s", "-C", str(ROOT), "cuda-flags"], env=env, timeout=120, capture_output=True, text=True)
+    done = subprocess.run(["make", "-s", "-C", str(ROOT), "flags"], env=env, timeout=120, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
