@@ -11,12 +11,13 @@
 #include "policy.h"
 
 #include "capture.h"
-#include "copier.h"
 #include "copy_place.h"
 #include "counters.h"
 #include "driver_api.h"
 #include "pinned.h"
 #include "ranges.h"
+
+#include <string.h>
 
 #define SMALL_COPY_BYTES (64u << 10) /* up to here the driver takes the bytes along and returns */
 #define WARM_UP_COPIES   8
@@ -83,7 +84,7 @@ static bool send_piece(struct gb_pinned_chunk *chunk, CUdeviceptr dst, const uin
 {
     if (!reclaim(chunk))
         return false;
-    gb_copier_copy(chunk->memory, src, bytes);
+    memcpy(chunk->memory, src, bytes);
     if (gb_real.f.cuMemcpyHtoDAsync_v2(dst, chunk->memory, bytes, stream) != CUDA_SUCCESS)
         return false;
     chunk->in_use = true;
