@@ -17,28 +17,39 @@ static struct context_facts known[CONTEXTS_MAX];
 static uint32_t known_count;
 static gb_lock lock;
 
-static CUcontext primary_of(CUdevice device)
+/* Is it the device's primary context? One that is not active cannot be current, and to retain it
+ * would create it, with its hundreds of megabytes. */
+static bool ask_primary(CUcontext context, CUdevice device, bool *answer)
 {
     CUcontext primary = NULL;
+    unsigned flags;
+    int active = 0;
+    *answer = false;
+    if (gb_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS)
+        return false;
+    if (!active)
+        return true;
     if (gb_driver.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
-        return NULL;
+        return false;
     gb_real.f.cuDevicePrimaryCtxRelease_v2(device);
-    return primary;
+    *answer = primary == context;
+    return true;
 }
 
 static struct context_facts ask(CUcontext context)
 {
     struct context_facts facts = {.context = context, .answer = GB_PLACE_CONTEXT};
     int coherent = 1;
+    bool is_primary;
     if (gb_driver.cuCtxGetDevice(&facts.device) != CUDA_SUCCESS)
         return facts;
-    CUcontext primary = primary_of(facts.device);
-    if (!primary || gb_driver.cuDeviceGetAttribute(
-                        &coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-                        facts.device) != CUDA_SUCCESS)
+    if (!ask_primary(context, facts.device, &is_primary) ||
+        gb_driver.cuDeviceGetAttribute(
+            &coherent, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+            facts.device) != CUDA_SUCCESS)
         return facts;
     facts.sure = true;
-    if (primary == context)
+    if (is_primary)
         facts.answer = coherent ? GB_PLACE_COHERENT : GB_PLACE_FITS;
     return facts;
 }

@@ -20,6 +20,7 @@ enum fake_call {
     FAKE_CURRENT,
     FAKE_DEVICE,
     FAKE_ATTRIBUTE,
+    FAKE_PRIMARY_STATE,
     FAKE_RETAIN,
     FAKE_RELEASE,
     FAKE_STREAM_CTX,
@@ -206,6 +207,16 @@ static CUresult fake_cuDeviceGetAttribute(int *out, CUdevice_attribute what, CUd
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    (void)device;
+    FAKE_ENTER(FAKE_PRIMARY_STATE, 0, 0);
+    *flags = 0;
+    *active = fake.primary != NULL;
+    return CUDA_SUCCESS;
+}
+
+/* Of a primary context that is not there it would make one. */
 static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
     (void)device;
@@ -380,12 +391,17 @@ static void fake_begin(CUcontext context)
     fake.fail_call = fake.failed = FAKE_CALLS;
     fake.error = CUDA_ERROR_UNKNOWN;
     fake.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    gb_driver =
-        (struct gb_driver_api){fake_cuCtxGetCurrent,        fake_cuCtxGetDevice,
-                               fake_cuDeviceGetAttribute,   fake_cuDevicePrimaryCtxRetain,
-                               fake_cuEventCreate,          fake_cuEventDestroy,
-                               fake_cuPointerGetAttributes, fake_cuStreamGetCtx,
-                               fake_cuStreamIsCapturing,    fake_cuThreadExchangeStreamCaptureMode};
+    gb_driver = (struct gb_driver_api){fake_cuCtxGetCurrent,
+                                       fake_cuCtxGetDevice,
+                                       fake_cuDeviceGetAttribute,
+                                       fake_cuDevicePrimaryCtxGetState,
+                                       fake_cuDevicePrimaryCtxRetain,
+                                       fake_cuEventCreate,
+                                       fake_cuEventDestroy,
+                                       fake_cuPointerGetAttributes,
+                                       fake_cuStreamGetCtx,
+                                       fake_cuStreamIsCapturing,
+                                       fake_cuThreadExchangeStreamCaptureMode};
     gb_real.f.cuDevicePrimaryCtxRelease_v2 = fake_cuDevicePrimaryCtxRelease;
     gb_real.f.cuEventRecord = fake_cuEventRecord;
     gb_real.f.cuEventSynchronize = fake_cuEventSynchronize;

@@ -44,6 +44,7 @@ enum reason {
     TO_ANOTHER_DEVICE,
     OTHER_CONTEXT_CURRENT,
     NOT_THE_PRIMARY_CONTEXT,
+    NO_PRIMARY_CONTEXT,
     STREAM_OF_ANOTHER_CONTEXT,
     STREAM_CAPTURING,
     CAPTURE_BY_SOMEBODY,
@@ -117,6 +118,9 @@ static gb_counter *make(enum reason reason, uint8_t **dst, const uint8_t **src, 
         return &gb_counters.h2d_context;
     case NOT_THE_PRIMARY_CONTEXT:
         fake.primary = (CUcontext)0xc1;
+        return &gb_counters.h2d_context;
+    case NO_PRIMARY_CONTEXT:
+        fake.primary = NULL;
         return &gb_counters.h2d_context;
     case STREAM_OF_ANOTHER_CONTEXT:
         fake.stream_context = (CUcontext)0xc1;

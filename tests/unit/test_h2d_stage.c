@@ -208,6 +208,7 @@ static const struct {
 #define COUNTER(name) offsetof(struct gb_counters, name)
     {FAKE_CURRENT, 1, COUNTER(h2d_context)},
     {FAKE_DEVICE, 1, COUNTER(h2d_context)},
+    {FAKE_PRIMARY_STATE, 1, COUNTER(h2d_context)},
     {FAKE_RETAIN, 1, COUNTER(h2d_context)},
     {FAKE_RELEASE, 1, 0},
     {FAKE_ATTRIBUTE, 1, COUNTER(h2d_context)},
