@@ -9,8 +9,9 @@ static int answer(void)
 
 #define NAMES(F)                                                                                   \
     F(cudnnCreate)                                                                                 \
-    F(cublasCreate_v2) F(cuFileRead) F(cuptiActivityEnable) F(curl_easy_init) F(cufftPlan1d)       \
-        F(cuMemAlloc_v2x) F(cudaMallocWithLogging)
+    F(cublasCreate_v2)                                                                             \
+    F(cuFileRead) F(cuptiActivityEnable) F(curl_easy_init) F(cufftPlan1d) F(cuMemAlloc_v2x)        \
+        F(cudaMallocWithLogging)
 #define DEFINE(name)                                                                               \
     int name(void);                                                                                \
     int name(void)                                                                                 \
