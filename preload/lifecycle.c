@@ -10,6 +10,7 @@
 #include "config.h"
 #include "driver_api.h"
 #include "inflight.h"
+#include "log.h"
 #include "pystack.h"
 #include "record.h"
 #include "stall.h"
@@ -54,6 +55,7 @@ __attribute__((constructor)) static void load(void)
 {
     if (__atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_NEW)
         return;
+    gb_log_start();
     gb_config_load();
     __atomic_store_n(&gb_state, is_wanted_here() ? GB_STATE_IDLE : GB_STATE_OFF, __ATOMIC_RELEASE);
 }

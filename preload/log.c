@@ -28,6 +28,7 @@
 #define WINDOW_NS      10000000000u /* rate limit: at most so many lines ... */
 #define WINDOW_LINES   48u          /* ... in this time */
 
+static bool never;           /* descriptor 2 is not a stderr */
 static bool reader_is_stuck; /* waited in vain once: later lines do not wait again */
 static uint64_t window_start_ns;
 static uint32_t window_lines;
@@ -102,8 +103,16 @@ static void write_all(const struct sink *sink, const char *text, size_t length)
     }
 }
 
+void gb_log_start(void)
+{
+    struct stat st;
+    never = gb_file_stat(STDERR_FILENO, &st) != 0;
+}
+
 void gb_log_raw(const char *text, size_t length)
 {
+    if (never)
+        return;
     int kept_errno = errno;
     struct gb_sigguard guard;
     gb_sigguard_enter(&guard);
