@@ -86,6 +86,41 @@ def test_captured_upload_reads_its_source_at_each_replay(drive, seed):
     assert done.totals["staged_copies"] > 0
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_capture_while_other_threads_copy(drive, seed):
+    """pytorch 104487, 148594: what another thread asked of an event broke a global capture."""
+    done = drive("""
+        import threading, time
+        context = start()
+        s, d, e = stream(), alloc(N), pinned(N, 1)
+        over = []
+
+        def copy_on():
+            cu.CtxSetCurrent(context)
+            mine, to, h = stream(), alloc(N), Host(N, 1)
+            ready.wait()
+            while not over:
+                h2d(to, h, mine)
+
+        ready = threading.Barrier(4)
+        threads = [threading.Thread(target=copy_on) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        for _ in range(300):
+            assert begin(s, GLOBAL) == 0
+            cu.MemcpyHtoDAsync_v2(d, e.address, N, s)
+            time.sleep(0.0005)   # for the others
+            result, graph = end(s)
+            assert result == 0
+            cu.GraphDestroy(graph)
+        over.append(1)
+        for thread in threads:
+            thread.join()
+    """, GPUSIM_SEED=seed)
+    assert done.totals["staged_copies"] > 10 and done.counts["h2d.declined.capture"] > 0, done.counts
+
+
 PINNED = """
     start()
     a, b = stream(), stream()
