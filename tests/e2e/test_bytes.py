@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+import harness
 from on_gpusim import run
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -40,3 +41,16 @@ def test_another_stream_sees_it_at_return(tmp_path, policy):
     assert result.stdout.strip() == "0"
     if policy:
         assert result.totals["staged_copies"] > 20
+
+
+@pytest.mark.parametrize("policy, seed", [(None, 1), ("safe", 1), ("safe", 2)])
+@pytest.mark.parametrize("form", [
+    "sync", "sync_default_kind", "sync_of_thread", "async_legacy", "async_stream", "async_non_blocking",
+    "async_default_kind", "async_of_thread", "async_variant",
+])
+def test_four_threads_in_every_form(form, policy, seed, built, out):
+    program = built("thread_copies", str(harness.SIM / "libcudart.so.12"), "-Wl,--allow-shlib-undefined", "-lm")
+    result = harness.run([program, form, seed], out, boost=bool(policy), driver="sim", GPUSIM_SEED=seed)
+    assert result.stdout == "240 copies, 0 wrong\n"
+    if policy:
+        assert result.totals["staged_copies"] > 10, result.counts
