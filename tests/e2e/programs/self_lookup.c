@@ -7,11 +7,11 @@ static int answer(void)
     return 42;
 }
 
-#define NAMES(F)                                                                                   \
-    F(cudnnCreate)                                                                                 \
-    F(cublasCreate_v2)                                                                             \
-    F(cuFileRead) F(cuptiActivityEnable) F(curl_easy_init) F(cufftPlan1d) F(cuMemAlloc_v2x)        \
-        F(cudaMallocWithLogging)
+/* clang-format off */
+#define NAMES(F) \
+    F(cudnnCreate) F(cublasCreate_v2) F(cuFileRead) F(cuptiActivityEnable) \
+    F(curl_easy_init) F(cufftPlan1d) F(cuMemAlloc_v2x) F(cudaMallocWithLogging)
+/* clang-format on */
 #define DEFINE(name)                                                                               \
     int name(void);                                                                                \
     int name(void)                                                                                 \
