@@ -63,7 +63,7 @@ unit: $(UNIT_TESTS) ; @:            ## build the unit tests
 $(O)/export.map: preload/hooks.def scripts/gen_exports.sh
 	$(call say,GEN,$@) mkdir -p $(@D) && scripts/gen_exports.sh preload/hooks.def > $@
 $(O)/libgpuboost.so: $(LIB_OBJ) $(O)/export.map
-	$(call say,LINK,$@) $(CC) $(SAN) $(LIB_LDFLAGS) -o $@ $(LIB_OBJ)
+	$(call say,LINK,$@) $(CC) $(SAN) $(LIB_LDFLAGS) -o $@.new $(LIB_OBJ) && mv -f $@.new $@
 $(O)/obj/preload/%.o: preload/%.c
 	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(LIB_CFLAGS) -c -o $@ $<
 $(O)/obj/policies/%.o: policies/%.c
