@@ -9,7 +9,7 @@
 static const char *calls[CALLS_MAX];
 static int call_count;
 static const char *fail_symbol;
-static int fail_code, fail_all, capturing_now;
+static int fail_code, fail_all;
 
 int fake_enter(const char *symbol)
 {
@@ -52,11 +52,6 @@ void fake_fail(const char *symbol, int code)
     fail_symbol = symbol;
     fail_code = code;
     fail_all = !symbol && code;
-}
-
-void fake_set_capturing(int capturing)
-{
-    capturing_now = capturing;
 }
 
 #define ENTER(symbol)                                                                              \
@@ -166,7 +161,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     ENTER("cuStreamIsCapturing");
-    *status = capturing_now ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 

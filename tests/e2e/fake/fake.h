@@ -29,7 +29,6 @@ const char *fake_call_at(int i);
 int fake_calls_of(const char *symbol);
 /* From now on the function (NULL: every one) answers with the code. */
 void fake_fail(const char *symbol, int code);
-void fake_set_capturing(int capturing);
 
 /* The driver's own function behind a symbol, whatever the dynamic linker says. */
 void *fake_own(const char *symbol);
