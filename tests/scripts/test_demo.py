@@ -38,7 +38,8 @@ def test_a_preset_moves_the_same_bytes_in_the_same_time_for_every_model(model, b
     assert 0 <= 20e6 - preset.batch(model) * bytes_per_sample < bytes_per_sample
     operations = preset.batch(model) * presets.OPERATIONS_PER_SAMPLE[model]
     seconds = operations / (float(preset.environment(model)["GPUSIM_TFLOPS"]) * 1e12)
-    assert abs(seconds - 0.0301) < 0.0002
+    rest_ms = presets.REST_MS + presets.REST_MS_PER_SAMPLE * preset.batch(model) if model == "mlp" else 0
+    assert abs(seconds + rest_ms / 1e3 - 0.0301) < 0.0002
     assert f"--model={model}" in preset.arguments(model=model)
 
 
