@@ -19,10 +19,9 @@
 
 #include <string.h>
 
-#define SMALL_COPY_BYTES (64u << 10) /* up to here the driver takes the bytes along and returns */
-#define WARM_UP_COPIES   8
-#define WARM_UP_BYTES    (64u << 20)
-#define END_PIECE_BYTES  (256u << 10) /* of the first and the last piece */
+#define WARM_UP_COPIES  8
+#define WARM_UP_BYTES   (64u << 20)
+#define END_PIECE_BYTES (256u << 10) /* of the first and the last piece */
 
 static gb_counter seen_copies, seen_bytes, staged_copies, staged_bytes;
 
@@ -168,7 +167,7 @@ static bool h2d_stage_copy(struct gb_call *call, const struct gb_copy *copy)
 {
     if (copy->direction != GB_COPY_H2D && copy->direction != GB_COPY_OTHER)
         return false;
-    if (copy->bytes <= SMALL_COPY_BYTES || !is_ours(call, copy))
+    if (copy->bytes <= GB_SMALL_COPY_BYTES || !is_ours(call, copy))
         return false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (gb_driver.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)

@@ -25,6 +25,10 @@ typedef uint64_t gb_counter;
 #define GB_COUNT(counter, n) __atomic_fetch_add(&(counter), (uint64_t)(n), __ATOMIC_RELAXED)
 #define GB_READ(counter)     __atomic_load_n(&(counter), __ATOMIC_RELAXED)
 
+/* A pageable host-to-device copy up to this size is taken along by the driver, which returns at
+ * once (CUDA C++ Programming Guide, "Concurrent Execution between Host and Device"). */
+#define GB_SMALL_COPY_BYTES (64u << 10)
+
 /* Monotonic host time in nanoseconds (CLOCK_MONOTONIC, vDSO: no system call). */
 uint64_t gb_now_ns(void);
 

@@ -155,8 +155,7 @@ void gb_stream_waits(struct gb_stream *stream, CUevent event)
         gb_capture_joins(stream, other);
     if (__atomic_load_n(&stream->capturing, __ATOMIC_ACQUIRE))
         return; /* captured: it orders nothing that runs */
-    stream->seq++;
-    stream->not_kernels++;
+    gb_stream_given_other(stream);
     gb_lock_acquire(&lock);
     add_wait(stream, other, seq);
     gb_lock_release(&lock);

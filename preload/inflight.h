@@ -53,6 +53,20 @@ struct gb_stream {
     uint32_t wait_next;
 };
 
+/* An operation was given to the stream: a kernel, or anything else. */
+static inline void gb_stream_given_kernel(struct gb_stream *stream)
+{
+    uint64_t seq = stream->seq + 1;
+    stream->seq = seq;
+    stream->kernel_seq = seq;
+}
+
+static inline void gb_stream_given_other(struct gb_stream *stream)
+{
+    stream->seq++;
+    stream->not_kernels++;
+}
+
 /* The stream with this handle in the calling thread's context; NULL when the table is full. */
 struct gb_stream *gb_stream_of(CUstream handle);
 /* The GPU of the calling thread's context. */

@@ -33,10 +33,9 @@ static struct gb_pinned_ring *find(CUcontext context, bool *full)
     for (int i = 0; i < RINGS_MAX; i++) {
         struct gb_pinned_ring *ring = &rings[i];
         CUcontext owner = NULL;
-        if (__atomic_load_n(&ring->context, __ATOMIC_ACQUIRE) != context &&
-            (!__atomic_compare_exchange_n(&ring->context, &owner, context, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE) &&
-             owner != context))
+        if (!__atomic_compare_exchange_n(&ring->context, &owner, context, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE) &&
+            owner != context)
             continue;
         return __atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQ_REL) ? NULL : ring;
     }

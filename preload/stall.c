@@ -2,9 +2,6 @@
 #include "stall.h"
 
 #include "config.h"
-#include "counters.h"
-#include "native_stack.h"
-#include "pinned.h"
 #include "policy.h"
 #include "ranges.h"
 #include "record.h"
@@ -12,8 +9,7 @@
 #include "stamp.h"
 #include "transfer_rate.h"
 
-#define SMALL_COPY_BYTES (64u << 10) /* pageable H2D up to here returns at once (pytorch.md B1) */
-#define UNKNOWN          UINT64_MAX
+#define UNKNOWN UINT64_MAX
 
 static struct {
     gb_counter first_kernel_ns, last_dry_ns, idle_ns, cost_ns, stamp_cost_ps;
@@ -128,12 +124,12 @@ bool gb_copy_is_background(const struct gb_copy *copy)
         return false;
     switch (copy->direction) {
     case GB_COPY_H2D:
-        return copy->bytes <= SMALL_COPY_BYTES ||
+        return copy->bytes <= GB_SMALL_COPY_BYTES ||
                gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE;
     case GB_COPY_D2H:
         return gb_ranges_touch(copy->dst, copy->bytes) != GB_RANGE_NONE;
     case GB_COPY_OTHER: /* the driver knows, and a policy asks it */
-        return copy->bytes <= SMALL_COPY_BYTES;
+        return copy->bytes <= GB_SMALL_COPY_BYTES;
     default:
         return true;
     }
@@ -156,8 +152,7 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     if (stream && copy->direction == GB_COPY_D2D) {
         gb_stamp_kernel(call->handle);
     } else if (stream) {
-        stream->seq++;
-        stream->not_kernels++;
+        gb_stream_given_other(stream);
     }
     account_late(call, copy->bytes);
 }
@@ -177,7 +172,7 @@ static struct split split_copy(const struct gb_call *call, const struct gb_copy 
         transfer = blocked > call->queued_ns ? blocked - call->queued_ns : 0;
     } else if (call->was_done) {
         transfer = blocked;
-    } else if (copy->bytes <= SMALL_COPY_BYTES) {
+    } else if (copy->bytes <= GB_SMALL_COPY_BYTES) {
         transfer = 0;
     } else if (!gb_rate_estimate(copy->direction, copy->bytes, &transfer)) {
         return (struct split){UNKNOWN, UNKNOWN};
@@ -234,7 +229,7 @@ void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
     if (ok && !copy->bytes)
         ok = false; /* nothing was copied and nothing waited for */
     if (ok && !call->background && !call->staged && copy->direction == GB_COPY_H2D &&
-        copy->bytes > SMALL_COPY_BYTES &&
+        copy->bytes > GB_SMALL_COPY_BYTES &&
         gb_ranges_touch(copy->src, copy->bytes) == GB_RANGE_NONE) {
         GB_COUNT(totals.forwarded_copies, 1);
         GB_COUNT(totals.forwarded_bytes, copy->bytes);

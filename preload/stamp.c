@@ -22,9 +22,7 @@ void gb_stamp_kernel(CUstream handle)
     struct gb_stream *stream = gb_stamp_other(handle);
     if (GB_UNLIKELY(!stream))
         return;
-    uint64_t seq = stream->seq + 1;
-    stream->seq = seq;
-    stream->kernel_seq = seq;
+    gb_stream_given_kernel(stream);
     if (GB_UNLIKELY(__atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
         gb_stall_ends_bubble(stream->gpu);
 }

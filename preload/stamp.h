@@ -28,9 +28,7 @@ static inline bool gb_stamp_kernel_fast(CUstream handle)
     struct gb_stream *stream = gb_stamp_cached(handle);
     if (GB_UNLIKELY(!stream || __atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
         return false;
-    uint64_t seq = stream->seq + 1;
-    stream->seq = seq;
-    stream->kernel_seq = seq;
+    gb_stream_given_kernel(stream);
     return true;
 }
 

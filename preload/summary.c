@@ -17,7 +17,6 @@
 #define TOP_PLACES        4
 #define HEALTHY_PERCENT   5
 #define EXPLAINED_PERCENT 70
-#define BIG_COPY_BYTES    (64u << 10) /* smaller ones do not stall a pageable copy */
 
 /* One place: all sites with the same Python stack, or one native site. */
 struct row {
@@ -179,7 +178,7 @@ static const char *advice(const struct row *row)
 {
     const char *family = row->site->id ? gb_hook_family(row->site->hook) : "";
     const char *call = row->site->id ? gb_hook_name(row->site->hook) : "";
-    if (row->copy_calls && row->copy_bytes / row->copy_calls > BIG_COPY_BYTES)
+    if (row->copy_calls && row->copy_bytes / row->copy_calls > GB_SMALL_COPY_BYTES)
         return gb_config_policy_on((enum gb_switch)gb_config.h2d, GB_PROFILE_SAFE)
                    ? "pin the batch (DataLoader pin_memory=True) and copy with non_blocking=True"
                    : "run with GPUBOOST_POLICY=safe, or pin the batch (pin_memory=True) and copy "

@@ -2,8 +2,7 @@
  * transfer_rate.h for the rules. */
 #include "transfer_rate.h"
 
-#define SMALLEST_BYTES (64u << 10)
-#define CLASSES        40
+#define CLASSES 40
 
 static struct {
     float ns_per_byte; /* 0: none was seen */
@@ -19,7 +18,7 @@ static int class_of(uint64_t bytes)
 /* Two threads at once may lose one of two copies: the next one is as good. */
 void gb_rate_learn(enum gb_direction direction, uint64_t bytes, uint64_t ns, bool waited)
 {
-    if (bytes < SMALLEST_BYTES)
+    if (bytes < GB_SMALL_COPY_BYTES)
         return;
     int c = class_of(bytes);
     float now = (float)ns / (float)bytes, least;
@@ -44,7 +43,7 @@ static bool estimate_by(enum gb_direction direction, int class, uint64_t bytes, 
 /* The nearest class that has seen a copy, larger ones first: they carry less of a fixed cost. */
 bool gb_rate_estimate(enum gb_direction direction, uint64_t bytes, uint64_t *out_ns)
 {
-    if (bytes < SMALLEST_BYTES)
+    if (bytes < GB_SMALL_COPY_BYTES)
         return false;
     int class = class_of(bytes);
     for (int distance = 0; distance < CLASSES; distance++)

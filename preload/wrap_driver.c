@@ -4,7 +4,6 @@
  * Types are checked against cudaTypedefs.h. See wrap.h for the rules.
  */
 #include "capture.h"
-#include "config.h"
 #include "copy_place.h"
 #include "counters.h"
 #include "resolve.h"
