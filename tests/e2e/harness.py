@@ -55,8 +55,9 @@ def build_fake(folder, *flags):
 
 
 def clean_environment(**more):
+    """The caller's without its settings; GPUSIM_BUILD says which build is tested, and stays."""
     env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("GPUSIM_", "GPUBOOST", "LD_"))}
+           if k == "GPUSIM_BUILD" or not k.startswith(("GPUSIM_", "GPUBOOST", "LD_"))}
     env.update({k: str(v) for k, v in more.items()})
     return env
 

@@ -1,17 +1,15 @@
-"""Runs a Python program on the simulated GPU: plain, or under the library with a policy.
+"""Runs a Python program on the simulated GPU: plain, or under the library with a policy; on top of harness.py.
 
-The environment is clean (nothing of GPUBOOST_*, GPUSIM_*, LD_* of the caller), the run directory is the
-test's own, every run has a time limit.
+The run directory is the test's own, every run has a time limit.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIBRARY = pathlib.Path(os.environ.get("GPUBOOST_LIBRARY", ROOT / "build/libgpuboost.so")).resolve()
+from harness import GPUSIM, LIBRARY, ROOT, clean_environment, read_lines
+
 WORKLOADS = ROOT / "tests" / "workloads"
 
 
@@ -22,8 +20,7 @@ class Result:
         self.stdout, self.folder = done.stdout, folder
         self.sites, self.snapshot = {}, {}
         if (folder / "record" / "record.jsonl").exists():
-            for line in (folder / "record" / "record.jsonl").read_text().splitlines():
-                entry = json.loads(line)
+            for entry in read_lines(folder / "record" / "record.jsonl"):
                 if entry["type"] == "site":
                     self.sites[entry["id"]] = entry
                 elif entry["type"] == "snapshot":
@@ -51,13 +48,10 @@ class Result:
 def run(folder, policy, *command, timeout=300, **settings):
     """policy: None for plain, else observe or safe. settings: environment variables."""
     folder.mkdir(parents=True, exist_ok=True)
-    env = {k: v for k, v in os.environ.items()
-           if k == "GPUSIM_BUILD" or not k.startswith(("GPUBOOST", "GPUSIM_", "LD_"))}
-    env["GPUSIM_TRUTH"] = str(folder / "truth.json")
     if policy:
-        env |= {"LD_PRELOAD": str(LIBRARY), "GPUBOOST_POLICY": policy, "GPUBOOST_OUT": str(folder / "record")}
-    env |= {name: str(value) for name, value in settings.items()}
-    done = subprocess.run([ROOT / "scripts" / "gpusim", sys.executable, *map(str, command)], env=env, timeout=timeout,
-                          capture_output=True, text=True)
+        settings = {"LD_PRELOAD": LIBRARY, "GPUBOOST_POLICY": policy, "GPUBOOST_OUT": folder / "record", **settings}
+    env = clean_environment(GPUSIM_TRUTH=folder / "truth.json", **settings)
+    done = subprocess.run([GPUSIM, sys.executable, *map(str, command)], env=env, timeout=timeout, capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stderr
     return Result(done, folder)
