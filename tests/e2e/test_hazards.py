@@ -1,0 +1,61 @@
+"""Programs that lean on the wait which a pageable copy makes: right without the library, and so under it.
+
+Each script is also run under programs/careless.c, which stages and pays no wait back: there it must go wrong.
+"""
+
+import pathlib
+
+import pytest
+
+from on_gpusim import run
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+# Every script runs in each of these: name -> (policy, further environment). None: without the library.
+ENVIRONMENTS = {
+    "plain": (None, {}),
+    "safe": ("safe", {}),
+}
+SCRIPTS = ["elapsed_time", "event_query", "side_stream", "pinned_read", "pinned_read_sync"]
+SEEDS = [(1, 10), (11, 10)]  # first and how many; every ten have each temper of the virtual clock twice
+LEAST_STAGED = 10  # of 32 rounds, 12 of them before the first seed
+HANG_SECONDS = 10
+SMALL = 64 << 10  # the driver takes up to this along at the call
+
+environments = pytest.mark.parametrize("environment", ENVIRONMENTS)
+
+
+def run_in(environment, folder, script, *arguments, **settings):
+    policy, more = ENVIRONMENTS[environment]
+    return run(folder, policy, PROGRAMS / f"hazard_{script}.py", *arguments, **more, **settings)
+
+
+@pytest.mark.parametrize("first, count", SEEDS)
+@environments
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_round_goes_wrong(tmp_path, script, environment, first, count):
+    result = run_in(environment, tmp_path, script, first, count, GPUSIM_CLOCK="virtual")
+    assert result.stdout.strip() == "0"
+    if ENVIRONMENTS[environment][0]:
+        assert result.totals["staged_copies"] >= LEAST_STAGED, result.snapshot["counts"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_script_catches_a_careless_library(tmp_path, script, built):
+    library = built("careless", library=True)
+    result = run(tmp_path, None, PROGRAMS / f"hazard_{script}.py", 1, 10, LD_PRELOAD=library, GPUSIM_CLOCK="virtual")
+    assert int(result.stdout) > 5
+
+
+@pytest.mark.parametrize("largest", [1, SMALL])
+@pytest.mark.parametrize("copies", [60, 400, 2000])
+@environments
+def test_copies_into_a_held_stream(tmp_path, environment, copies, largest):
+    """The real clock: the virtual one calls a host function only when something waits for it."""
+    result = run_in(environment, tmp_path, "held_stream", copies, largest, HANG_SECONDS, GPUSIM_QUEUE=8192)
+    assert result.stdout.strip() == "0"
+
+
+def test_the_held_stream_catches_a_careless_library(tmp_path, built):
+    with pytest.raises(AssertionError, match="Timeout"):
+        run(tmp_path, None, PROGRAMS / "hazard_held_stream.py", 60, SMALL, 3, LD_PRELOAD=built("careless", library=True))
