@@ -1,4 +1,4 @@
-/* stream.c: streams, host functions and stream memory operations.
+/* stream.c: streams and host functions.
  *
  * Waiting for or asking about a capturing stream is illegal and breaks its capture (CUDA
  * Programming Guide, "Prohibited and unhandled operations").
@@ -181,36 +181,6 @@ CUresult drv_cuStreamAddCallback(CUstream handle, CUstreamCallback callback, voi
     op->host.stream = handle;
     op->host.data = data;
     return sim_enqueue(stream, op, NULL);
-}
-
-/* --- stream memory operations --- */
-
-static CUresult write_value(CUstream handle, CUdeviceptr address, uint64_t value, unsigned bytes)
-{
-    struct sim_stream *stream = sim_stream_of(handle);
-    if (!stream)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (address % bytes || !sim_memory_overlaps(address, bytes))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sim_op *op = sim_op_new(SIM_OP_WRITE, SIM_NO_UNIT, 0);
-    op->write.dst = address;
-    op->write.value = value;
-    op->write.bytes = bytes;
-    return sim_enqueue(stream, op, NULL);
-}
-
-CUresult drv_cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr address, cuuint32_t value,
-                                     unsigned flags)
-{
-    (void)flags;
-    return write_value(handle, address, value, 4);
-}
-
-CUresult drv_cuStreamWriteValue64_v2(CUstream handle, CUdeviceptr address, cuuint64_t value,
-                                     unsigned flags)
-{
-    (void)flags;
-    return write_value(handle, address, value, 8);
 }
 
 CUresult drv_cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,

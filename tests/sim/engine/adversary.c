@@ -4,15 +4,20 @@
  * Each seed has a temper: everything at once, nothing until forced, each stream one or the other, a
  * coin at each step, or copies that begin at once and end when forced. A copy has two halves
  * (effect.c): the destination changes at the first legal moment, the source is read at the last.
- * Host functions run only when something waits for what comes after them. Thread rule: sim_lock;
+ * Host functions run only when something waits for what comes after them. A stream that waits for a
+ * value in memory is looked at again at each step; who waits for that stream lets everything else
+ * run, then sleeps and looks again. Thread rule: sim_lock;
  * given up only while a host function runs. The same calls in the same order with the same seed
  * give the same run.
  */
 #include "engine.h"
 
-#define CALL_NS      200 /* what a call costs on the virtual clock */
-#define MOST_STEPS   4
-#define MOST_REFUSED 12 /* answers of NotReady in a row before the work is done after all */
+#include <time.h>
+
+#define CALL_NS       200 /* what a call costs on the virtual clock */
+#define MOST_STEPS    4
+#define MOST_REFUSED  12      /* answers of NotReady in a row before the work is done after all */
+#define LOOK_AGAIN_NS 1000000 /* at memory that somebody else should write */
 
 static uint64_t now_ns = 1000000000u, random_state, seed_now;
 static enum { EAGER, LAZY, BY_STREAM, COIN, SPLIT, TEMPERS } temper;
@@ -99,6 +104,11 @@ static void step(struct sim_op *op)
     finish(op);
 }
 
+static bool may_step(struct sim_op *op)
+{
+    return op->kind != SIM_OP_HOST && (op->kind != SIM_OP_WAIT || sim_wait_met(op));
+}
+
 static bool is_eager(const struct sim_op *op)
 {
     switch (temper) {
@@ -128,7 +138,7 @@ static void run_all_eager(void)
         moved = false;
         for (struct sim_op *op = ready, *next; op; op = next) {
             next = op->ready_next;
-            if (op->kind == SIM_OP_HOST || !is_eager(op))
+            if (!may_step(op) || !is_eager(op))
                 continue;
             finish(op);
             moved = true;
@@ -156,7 +166,7 @@ static void let_some_run(void)
     }
     for (uint64_t steps = draw(MOST_STEPS + 1); steps > 0 && ready_count > 0; steps--) {
         struct sim_op *op = pick();
-        if (op->kind != SIM_OP_HOST && is_eager(op))
+        if (may_step(op) && is_eager(op))
             step(op);
     }
 }
@@ -187,9 +197,9 @@ static void complete(struct sim_op *op)
     sim_op_drop(op);
 }
 
-/* Does what it takes and nothing else; false when a host function has to return first. The way
- * down to what may run is kept in the operations themselves. */
-static bool force(struct sim_op *op)
+/* Does what it takes and nothing else; NULL, or the host function that has to return first, or the
+ * stream's wait for a value. The way down to what may run is kept in the operations themselves. */
+static struct sim_op *force(struct sim_op *op)
 {
     struct sim_op *path = op;
     op->next = NULL;
@@ -203,20 +213,53 @@ static bool force(struct sim_op *op)
         if (top->state != SIM_DONE && top->kind == SIM_OP_HOST) {
             if (!top->handed)
                 sim_callback_hand(top);
-            return false;
+            return top;
         }
+        if (top->state != SIM_DONE && top->kind == SIM_OP_WAIT && !sim_wait_met(top))
+            return top;
         path = top->next;
         if (top->state != SIM_DONE)
             complete(top);
     }
-    return true;
+    return NULL;
+}
+
+/* A device runs what it can while one of its streams waits for a value: it may be what writes it.
+ */
+static bool let_another_run(void)
+{
+    for (struct sim_op *op = ready; op; op = op->ready_next) {
+        if (may_step(op)) {
+            complete(op);
+            return true;
+        }
+    }
+    for (struct sim_op *op = ready; op; op = op->ready_next)
+        if (op->kind == SIM_OP_HOST && !op->handed)
+            sim_callback_hand(op);
+    return false;
+}
+
+static void sleep_a_little(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_AGAIN_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&sim.progress, &sim.lock, &until);
 }
 
 void sim_adversary_wait(struct sim_op *op)
 {
+    struct sim_op *held;
     sim.waiters++;
-    while (!force(op))
-        pthread_cond_wait(&sim.progress, &sim.lock);
+    while ((held = force(op)) != NULL) {
+        if (held->kind == SIM_OP_HOST)
+            pthread_cond_wait(&sim.progress, &sim.lock);
+        else if (!let_another_run())
+            sleep_a_little();
+    }
     sim.waiters--;
     if (op->end_ns > now_ns)
         now_ns = op->end_ns;
@@ -225,8 +268,11 @@ void sim_adversary_wait(struct sim_op *op)
 bool sim_adversary_query(struct sim_op *op)
 {
     let_some_run();
-    if (op->state != SIM_DONE && ++op->asked > 1 + draw(MOST_REFUSED))
-        force(op);
+    if (op->state != SIM_DONE && ++op->asked > 1 + draw(MOST_REFUSED)) {
+        struct sim_op *held = force(op);
+        if (held && held->kind == SIM_OP_WAIT)
+            let_another_run();
+    }
     return op->state == SIM_DONE;
 }
 

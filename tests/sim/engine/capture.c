@@ -272,6 +272,7 @@ static CUgraphNodeType node_type(const struct sim_op *op)
     case SIM_OP_HOST:
         return CU_GRAPH_NODE_TYPE_HOST;
     case SIM_OP_WRITE:
+    case SIM_OP_WAIT:
         return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     default:
         return CU_GRAPH_NODE_TYPE_EMPTY;

@@ -50,6 +50,49 @@ bool sim_copy_move(const struct sim_copy *copy)
     return true;
 }
 
+/* In one piece: another thread or process may be waiting for it. */
+static bool store(const struct sim_write *write)
+{
+    char *at = sim_memory_at(write->dst, write->bytes);
+    if (at && write->bytes == 4)
+        __atomic_store_n((uint32_t *)at, (uint32_t)write->value, __ATOMIC_RELEASE);
+    else if (at)
+        __atomic_store_n((uint64_t *)at, write->value, __ATOMIC_RELEASE);
+    return at != NULL;
+}
+
+static bool holds(const struct sim_wait *wait, uint64_t found)
+{
+    bool narrow = wait->bytes == 4;
+    int64_t ahead = narrow ? (int32_t)(found - wait->value) : (int64_t)(found - wait->value);
+    switch (wait->condition) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return ahead == 0;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (found & wait->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+        return narrow ? (uint32_t) ~(found | wait->value) != 0 : ~(found | wait->value) != 0;
+    default: /* a cyclic comparison */
+        return ahead >= 0;
+    }
+}
+
+bool sim_wait_met(struct sim_op *op)
+{
+    const struct sim_wait *wait = &op->wait;
+    const char *at = sim_memory_at(wait->src, wait->bytes);
+    if (!at) {
+        fault(op);
+        return true;
+    }
+    uint64_t found = wait->bytes == 4 ? __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE)
+                                      : __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+    bool met = holds(wait, found);
+    if (!met && wait->asked_for)
+        *wait->asked_for = wait->value;
+    return met;
+}
+
 static void fill_row(char *row, const struct sim_fill *fill)
 {
     if (fill->unit_bytes == 1) {
@@ -73,7 +116,6 @@ static bool apply_fill(const struct sim_fill *fill)
 
 void sim_op_apply(struct sim_op *op)
 {
-    char *at;
     switch (op->kind) {
     case SIM_OP_KERNEL:
         if (op->kernel->op.action == SIM_KERNEL_UNKNOWN)
@@ -90,10 +132,7 @@ void sim_op_apply(struct sim_op *op)
             fault(op);
         break;
     case SIM_OP_WRITE:
-        at = sim_memory_at(op->write.dst, op->write.bytes);
-        if (at)
-            memcpy(at, &op->write.value, op->write.bytes);
-        else
+        if (!store(&op->write))
             fault(op);
         break;
     case SIM_OP_FREE:

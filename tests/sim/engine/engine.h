@@ -36,6 +36,7 @@ enum sim_op_kind {
     SIM_OP_HOST,   /* sim_host_call */
     SIM_OP_FREE,   /* memory freed in stream order */
     SIM_OP_WRITE,  /* a stream memory operation's store */
+    SIM_OP_WAIT,   /* a stream memory operation's wait: until memory holds what it asks for */
 };
 
 enum sim_unit_kind { SIM_COMPUTE, SIM_H2D, SIM_D2H, SIM_D2D, SIM_UNITS, SIM_NO_UNIT = SIM_UNITS };
@@ -81,6 +82,12 @@ struct sim_write {
     uint32_t bytes;
 };
 
+struct sim_wait {
+    uint64_t src, value;
+    uint32_t bytes, condition;   /* CU_STREAM_WAIT_VALUE_... */
+    _Atomic uint64_t *asked_for; /* not NULL: tells the other process that its work is waited for */
+};
+
 struct sim_op_list {
     struct sim_op **items;
     unsigned count, capacity;
@@ -109,6 +116,7 @@ struct sim_op {
         struct sim_fill fill;
         struct sim_host_call host;
         struct sim_write write;
+        struct sim_wait wait;
         CUdeviceptr free;
     };
 };
@@ -126,6 +134,8 @@ void sim_op_submit_loose(struct sim_stream *stream, struct sim_op *op);
 void sim_op_finished(struct sim_op *op);
 void sim_op_apply(struct sim_op *op);
 bool sim_op_is_slow(const struct sim_op *op);
+/* May the stream go on? An address that is no longer live lets it, as a fault. */
+bool sim_wait_met(struct sim_op *op);
 void sim_op_begin_early(struct sim_op *op);
 bool sim_copy_move(const struct sim_copy *copy);
 

@@ -51,6 +51,9 @@ struct sim_op *sim_op_clone(const struct sim_op *from)
     case SIM_OP_WRITE:
         op->write = from->write;
         break;
+    case SIM_OP_WAIT:
+        op->wait = from->wait;
+        break;
     default:
         break;
     }

@@ -17,6 +17,7 @@
 #define ENGINE_STEP_NS 200000u /* nor the thread that only carries effects out */
 
 static struct sim_op *effects, *last_effect;
+static struct sim_op *watched; /* streams that wait for a value in memory */
 static bool effect_running, stopping, started;
 static pthread_t thread;
 
@@ -66,6 +67,14 @@ static void queue_on_unit(struct sim_op *op)
         start_next(unit);
 }
 
+/* The engine's thread looks at it again and again, and must know. */
+static void watch(struct sim_op *op)
+{
+    op->next = watched;
+    watched = op;
+    pthread_cond_signal(&sim.engine_wake);
+}
+
 /* Its time is over: what waited for it may be ready. Works off a list, since marks and waits take
  * no time and form long chains. */
 static void end_time(struct sim_op *op)
@@ -86,6 +95,8 @@ static void end_time(struct sim_op *op)
             after->state = SIM_READY;
             if (after->kind == SIM_OP_HOST) {
                 add_effect(after); /* timed when its function returns */
+            } else if (after->kind == SIM_OP_WAIT) {
+                watch(after);
             } else if (after->unit == SIM_NO_UNIT) {
                 after->start_ns = after->end_ns = after->ready_ns;
                 after->next = done;
@@ -113,6 +124,22 @@ static struct sim_unit *next_end(uint64_t *end_ns)
     return first;
 }
 
+static void look_at_watched(uint64_t now)
+{
+    for (struct sim_op **at = &watched; *at;) {
+        struct sim_op *op = *at;
+        if (!sim_wait_met(op)) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        op->start_ns = op->ready_ns;
+        op->end_ns = op->ready_ns > now ? op->ready_ns : now;
+        end_time(op);
+        at = &watched; /* which may have become longer */
+    }
+}
+
 static void advance(uint64_t now)
 {
     uint64_t end_ns;
@@ -126,6 +153,7 @@ static void advance(uint64_t now)
         if (!unit->running)
             start_next(unit);
     }
+    look_at_watched(now);
 }
 
 /* --- effects --- */
@@ -207,7 +235,7 @@ static uint64_t queued_start(const struct sim_op *op)
 }
 
 /* Not before this: the end of what runs now and, after it, one way through what must come before.
- * Exact for a plain stream. UINT64_MAX: it waits for a host function. */
+ * Exact for a plain stream. UINT64_MAX: it waits for a host function or a value in memory. */
 static uint64_t soonest_end(const struct sim_op *op)
 {
     uint64_t after_ns = 0;
@@ -219,7 +247,7 @@ static uint64_t soonest_end(const struct sim_op *op)
         for (unsigned i = 0; i < op->before.count && !before; i++)
             if (op->before.items[i]->state < SIM_TIMED)
                 before = op->before.items[i];
-        if (!before && op->kind == SIM_OP_HOST)
+        if (!before && (op->kind == SIM_OP_HOST || op->kind == SIM_OP_WAIT))
             return UINT64_MAX;
         if (!before)
             return after_ns + (op->unit == SIM_NO_UNIT ? op->ready_ns : queued_start(op));
@@ -290,6 +318,9 @@ void sim_timeline_submit(struct sim_op *op)
         op->state = SIM_READY;
         if (op->kind == SIM_OP_HOST) {
             add_effect(op);
+        } else if (op->kind == SIM_OP_WAIT) {
+            watch(op);
+            look_at_watched(op->ready_ns);
         } else if (op->unit == SIM_NO_UNIT) {
             op->start_ns = op->end_ns = op->ready_ns;
             end_time(op);
@@ -314,7 +345,7 @@ static void *engine_loop(void *unused)
         next_end(&until);
         if (effects && !effect_running)
             continue;
-        if (until != UINT64_MAX && until < now + ENGINE_STEP_NS)
+        if ((until != UINT64_MAX && until < now + ENGINE_STEP_NS) || watched)
             until = now + ENGINE_STEP_NS;
         sim.engine_idle = until == UINT64_MAX;
         sleep_until(&sim.engine_wake, until);
