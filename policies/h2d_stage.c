@@ -69,10 +69,29 @@ static bool is_ours(const struct gb_call *call, const struct gb_copy *copy)
     }
 }
 
-/* Waits until the GPU has read a chunk. */
-static bool reclaim(struct gb_pinned_chunk *chunk)
+/* What is known of the work that the stream had before the copy. */
+struct earlier {
+    CUevent event; /* NULL: it is done */
+    uint64_t start_ns, done_ns;
+};
+
+static void note_done(struct earlier *earlier)
 {
-    if (chunk->in_use && gb_real.f.cuEventSynchronize(chunk->sent) != CUDA_SUCCESS)
+    earlier->event = NULL;
+    earlier->done_ns = gb_now_ns();
+}
+
+/* Waits until the GPU has read a chunk: first for what came before, to know when that was done. */
+static bool reclaim(struct gb_pinned_chunk *chunk, struct earlier *earlier)
+{
+    if (!chunk->in_use)
+        return true;
+    if (earlier->event) {
+        if (gb_real.f.cuEventSynchronize(earlier->event) != CUDA_SUCCESS)
+            return false;
+        note_done(earlier);
+    }
+    if (gb_real.f.cuEventSynchronize(chunk->sent) != CUDA_SUCCESS)
         return false;
     chunk->in_use = false;
     return true;
@@ -81,8 +100,6 @@ static bool reclaim(struct gb_pinned_chunk *chunk)
 static bool send_piece(struct gb_pinned_chunk *chunk, CUdeviceptr dst, const uint8_t *src,
                        size_t bytes, CUstream stream)
 {
-    if (!reclaim(chunk))
-        return false;
     memcpy(chunk->memory, src, bytes);
     if (gb_real.f.cuMemcpyHtoDAsync_v2(dst, chunk->memory, bytes, stream) != CUDA_SUCCESS)
         return false;
@@ -91,24 +108,31 @@ static bool send_piece(struct gb_pinned_chunk *chunk, CUdeviceptr dst, const uin
 }
 
 /* Pieces grow from small to a whole chunk and shrink again: at both ends of a copy one of the host
- * and the link has nothing to do for the length of a piece. */
-static size_t next_piece(size_t piece, size_t left, size_t chunk_bytes)
+ * and the link has nothing to do for the length of a piece. Not while the stream has other work:
+ * then the link does not wait for us, and a chunk that is not full is wasted. */
+static size_t next_piece(size_t piece, size_t left, size_t chunk_bytes, bool stream_is_busy)
 {
+    if (stream_is_busy)
+        return chunk_bytes < left ? chunk_bytes : left;
     size_t end = left / 2 > END_PIECE_BYTES ? left / 2 : END_PIECE_BYTES;
     size_t bytes = piece < end ? piece : end;
     bytes = bytes < chunk_bytes ? bytes : chunk_bytes;
     return bytes < left ? bytes : left;
 }
 
-static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CUstream stream)
+static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CUstream stream,
+                     struct earlier *earlier)
 {
     CUdeviceptr dst = (CUdeviceptr)(uintptr_t)copy->dst;
     const uint8_t *src = copy->src;
     size_t left = copy->bytes, piece = END_PIECE_BYTES;
     for (uint32_t i = 0; left; i++) {
-        size_t bytes = next_piece(piece, left, ring->chunk_bytes);
-        if (!send_piece(&ring->chunks[i % ring->count], dst, src, bytes, stream))
+        struct gb_pinned_chunk *chunk = &ring->chunks[i % ring->count];
+        size_t bytes = next_piece(piece, left, ring->chunk_bytes, earlier->event);
+        if (!reclaim(chunk, earlier) || !send_piece(chunk, dst, src, bytes, stream))
             return false;
+        if (earlier->event && gb_real.f.cuEventQuery(earlier->event) == CUDA_SUCCESS)
+            note_done(earlier);
         dst += bytes, src += bytes, left -= bytes;
         piece = piece < ring->chunk_bytes ? piece * 2 : piece;
     }
@@ -116,11 +140,11 @@ static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CU
 }
 
 /* The ring may be handed on only when the GPU has read all of it. */
-static bool wait_for_all(struct gb_pinned_ring *ring)
+static bool wait_for_all(struct gb_pinned_ring *ring, struct earlier *earlier)
 {
     bool ok = true;
     for (uint32_t i = 0; i < ring->count; i++)
-        ok = reclaim(&ring->chunks[i]) && ok;
+        ok = reclaim(&ring->chunks[i], earlier) && ok;
     return ok;
 }
 
@@ -133,14 +157,46 @@ static void settle(struct gb_pinned_ring *ring, CUstream stream)
         ring->chunks[i].in_use = false;
 }
 
+/* The source is read while the stream still works, unless somebody may write it until then, or
+ * memory must be pinned first. Says whether the copy can go on. */
+static bool begin(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes,
+                  struct earlier *earlier)
+{
+    bool is_short = gb_pinned_is_short(ring, bytes);
+    uint64_t now_ns = gb_now_ns();
+    *earlier = (struct earlier){.start_ns = now_ns, .done_ns = now_ns};
+    if (!is_short && call->was_done)
+        return true;
+    if (!is_short && ring->earlier && !(gb_outstanding() & GB_HOST_RUNS)) {
+        earlier->event = ring->earlier;
+        if (gb_real.f.cuEventRecord(ring->earlier, call->handle) == CUDA_SUCCESS)
+            return true;
+    }
+    if (gb_real.f.cuStreamSynchronize(call->handle) != CUDA_SUCCESS)
+        return declines(&gb_counters.h2d_error); /* the real call reports it */
+    note_done(earlier);
+    return !is_short || gb_pinned_grow(ring, bytes) || declines(&gb_counters.h2d_ring);
+}
+
+static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
+                          const struct gb_copy *copy)
+{
+    struct earlier earlier;
+    if (!begin(ring, call, copy->bytes, &earlier))
+        return false;
+    if (!send_all(ring, copy, call->handle, &earlier) || !wait_for_all(ring, &earlier)) {
+        settle(ring, call->handle);
+        return declines(&gb_counters.h2d_error);
+    }
+    call->staged = true;
+    call->queued_ns = earlier.done_ns - earlier.start_ns;
+    return true;
+}
+
 static bool stage(struct gb_call *call, const struct gb_copy *copy)
 {
     struct gb_pinned_ring *ring;
-    uint64_t start_ns = gb_now_ns();
-    if (gb_real.f.cuStreamSynchronize(call->handle) != CUDA_SUCCESS)
-        return declines(&gb_counters.h2d_error); /* the real call reports it */
-    uint64_t waited_ns = gb_now_ns() - start_ns;
-    switch (gb_pinned_take(call->stream->context, copy->bytes, &ring)) {
+    switch (gb_pinned_take(call->stream->context, &ring)) {
     case GB_PINNED_TAKEN:
         break;
     case GB_PINNED_BUSY:
@@ -148,17 +204,13 @@ static bool stage(struct gb_call *call, const struct gb_copy *copy)
     default:
         return declines(&gb_counters.h2d_ring);
     }
-    bool done = send_all(ring, copy, call->handle) && wait_for_all(ring);
-    if (!done)
-        settle(ring, call->handle);
+    bool staged = stage_through(ring, call, copy);
     gb_pinned_put(ring);
-    if (!done)
-        return declines(&gb_counters.h2d_error);
-    call->staged = true;
-    call->queued_ns = waited_ns;
-    GB_COUNT(staged_copies, 1);
-    GB_COUNT(staged_bytes, copy->bytes);
-    return true;
+    if (staged) {
+        GB_COUNT(staged_copies, 1);
+        GB_COUNT(staged_bytes, copy->bytes);
+    }
+    return staged;
 }
 
 /* Relaxed: another thread's capture must not be broken by our registrations and waits, nor forbid

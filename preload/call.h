@@ -76,6 +76,9 @@ bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const v
                    const void *caller);
 /* Python stack of the call, once; before a wait or after it. */
 void gb_call_stack(struct gb_call *call);
+/* The call gives kernels host memory (gb_host_shares_memory), unless torch or NCCL makes it: those
+ * read and write such memory only behind waits that the hooks see. */
+void gb_call_shares(const struct gb_call *call);
 /* Takes the end time and leaves the outer frame. */
 void gb_call_returns(struct gb_call *call);
 /* Did it take long enough to be looked at? */

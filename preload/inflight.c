@@ -208,6 +208,53 @@ void gb_snapshot_done(const struct gb_snapshot *snapshot)
         gb_stream_done(snapshot->stream[i], snapshot->seq[i]);
 }
 
+/* ---- what the host may notice ---- */
+
+static uint32_t always_outstanding;
+
+void gb_host_shares_memory(void)
+{
+    __atomic_store_n(&always_outstanding, GB_HOST_SEES | GB_HOST_RUNS, __ATOMIC_RELEASE);
+}
+
+static void mark(struct gb_stream *stream, uint64_t *seq)
+{
+    if (!__atomic_load_n(&stream->capturing, __ATOMIC_ACQUIRE))
+        __atomic_store_n(seq, stream->seq, __ATOMIC_RELEASE);
+}
+
+void gb_stream_host_sees(struct gb_stream *stream)
+{
+    if (GB_LIKELY(stream != NULL))
+        mark(stream, &stream->host_sees_seq);
+    else
+        gb_host_shares_memory();
+}
+
+void gb_stream_host_runs(struct gb_stream *stream)
+{
+    gb_stream_host_sees(stream);
+    if (GB_LIKELY(stream != NULL))
+        mark(stream, &stream->host_runs_seq);
+}
+
+uint32_t gb_outstanding(void)
+{
+    uint32_t found = __atomic_load_n(&always_outstanding, __ATOMIC_ACQUIRE);
+    uint32_t count = __atomic_load_n(&gpu_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gb_stream *s = __atomic_load_n(&gpus[i].streams, __ATOMIC_ACQUIRE);
+        for (; s; s = s->next_of_gpu) {
+            uint64_t done = __atomic_load_n(&s->done, __ATOMIC_RELAXED);
+            if (__atomic_load_n(&s->host_sees_seq, __ATOMIC_ACQUIRE) > done)
+                found |= GB_HOST_SEES;
+            if (__atomic_load_n(&s->host_runs_seq, __ATOMIC_ACQUIRE) > done)
+                found |= GB_HOST_RUNS;
+        }
+    }
+    return found;
+}
+
 uint64_t gb_kernels_total(void)
 {
     uint64_t total = 0;

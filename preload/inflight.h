@@ -45,6 +45,8 @@ struct gb_stream {
     uint64_t kernel_seq;         /* seq of the last one that runs on the compute engine */
     uint64_t done;               /* operations known to be done */
     uint64_t not_kernels;        /* operations among seq that are copies and waits */
+    uint64_t host_sees_seq;      /* seq of the last one that writes host memory */
+    uint64_t host_runs_seq;      /* ... that runs host code, or waits for the host */
     struct gb_stream *capturing; /* capture.c: the stream on which the capture began that it takes
                                   * part in, or NULL; and the counts from before */
     uint64_t capture_seq, capture_kernel_seq, capture_not_kernels;
@@ -66,6 +68,21 @@ static inline void gb_stream_given_other(struct gb_stream *stream)
     stream->seq++;
     stream->not_kernels++;
 }
+
+/* What the host may notice of work that is not known to be done, on any stream of any GPU. It tells
+ * whether a copy may be taken before the work ahead of it is done (GB_HOST_RUNS: somebody may still
+ * write its source), and whether the call may return before (GB_HOST_SEES: the program may look at
+ * what that work writes). Captured operations do not run; the launch of their graph does. */
+enum { GB_HOST_SEES = 1, GB_HOST_RUNS = 2 };
+uint32_t gb_outstanding(void);
+
+/* The last operation given to the stream is of this kind; NULL: the stream is not known, and from
+ * now on everything is outstanding. */
+void gb_stream_host_sees(struct gb_stream *stream);
+void gb_stream_host_runs(struct gb_stream *stream);
+/* Kernels may share memory with the host from now on (managed or mapped memory): no wait that the
+ * hooks see tells when the host may look. */
+void gb_host_shares_memory(void);
 
 /* The stream with this handle in the calling thread's context; NULL when the table is full. */
 struct gb_stream *gb_stream_of(CUstream handle);

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #define RINGS_MAX       16
-#define RING_CHUNKS     4 /* enough for copying and sending to overlap; more only costs cache */
 #define MIN_CHUNK_BYTES (256u << 10)
 
 static struct gb_pinned_ring rings[RINGS_MAX];
@@ -47,9 +46,7 @@ static struct gb_pinned_ring *find(CUcontext context, bool *full)
 static bool reserve(struct gb_pinned_ring *ring)
 {
     uint64_t chunk = gb_config.chunk_bytes & ~(uint64_t)0xffff;
-    uint64_t want =
-        chunk * RING_CHUNKS < gb_config.ring_bytes ? chunk * RING_CHUNKS : gb_config.ring_bytes;
-    uint64_t budget = gb_budget_pinned_bytes(want);
+    uint64_t budget = gb_budget_pinned_bytes(gb_config.ring_bytes);
     while (chunk * 2 > budget && chunk > MIN_CHUNK_BYTES)
         chunk /= 2;
     chunk &= ~(uint64_t)0xffff;
@@ -71,7 +68,7 @@ static bool reserve(struct gb_pinned_ring *ring)
 }
 
 /* Pins one more chunk. Its pages are touched by the driver as it pins them. */
-static bool grow(struct gb_pinned_ring *ring)
+static bool pin_chunk(struct gb_pinned_ring *ring)
 {
     struct gb_pinned_chunk *chunk = &ring->chunks[ring->count];
     chunk->memory = ring->memory + ring->chunk_bytes * ring->count;
@@ -82,12 +79,15 @@ static bool grow(struct gb_pinned_ring *ring)
         gb_driver.cuEventDestroy_v2(chunk->sent);
         return false;
     }
+    if (!ring->earlier &&
+        gb_driver.cuEventCreate(&ring->earlier, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        ring->earlier = NULL;
     ring->count++;
     GB_COUNT(registered_bytes, ring->chunk_bytes);
     return true;
 }
 
-enum gb_pinned_answer gb_pinned_take(CUcontext context, uint64_t bytes, struct gb_pinned_ring **out)
+enum gb_pinned_answer gb_pinned_take(CUcontext context, struct gb_pinned_ring **out)
 {
     bool full;
     struct gb_pinned_ring *ring = find(context, &full);
@@ -95,16 +95,26 @@ enum gb_pinned_answer gb_pinned_take(CUcontext context, uint64_t bytes, struct g
         return full ? GB_PINNED_NONE : GB_PINNED_BUSY;
     if (!ring->refused && !ring->memory)
         ring->refused = !reserve(ring);
-    while (!ring->refused && ring->count < ring->limit && ring->chunk_bytes * ring->count < bytes)
-        if (!grow(ring))
-            ring->limit = ring->count;
-    if (ring->refused || ring->count == 0) {
-        ring->refused = true;
+    if (ring->refused) {
         gb_pinned_put(ring);
         return GB_PINNED_NONE;
     }
     *out = ring;
     return GB_PINNED_TAKEN;
+}
+
+bool gb_pinned_is_short(const struct gb_pinned_ring *ring, uint64_t bytes)
+{
+    return ring->count < ring->limit && ring->chunk_bytes * ring->count < bytes;
+}
+
+bool gb_pinned_grow(struct gb_pinned_ring *ring, uint64_t bytes)
+{
+    while (gb_pinned_is_short(ring, bytes))
+        if (!pin_chunk(ring))
+            ring->limit = ring->count;
+    ring->refused = ring->count == 0;
+    return !ring->refused;
 }
 
 void gb_pinned_put(struct gb_pinned_ring *ring)
@@ -120,6 +130,9 @@ static void dismantle(struct gb_pinned_ring *ring)
         gb_driver.cuEventDestroy_v2(ring->chunks[i].sent);
         clean &= gb_real.f.cuMemHostUnregister(ring->chunks[i].memory) == CUDA_SUCCESS;
     }
+    if (ring->earlier)
+        gb_driver.cuEventDestroy_v2(ring->earlier);
+    ring->earlier = NULL;
     GB_COUNT(registered_bytes, -(ring->chunk_bytes * ring->count));
     GB_COUNT(limit_bytes, -ring->mapped_bytes);
     if (clean && ring->memory)

@@ -2,8 +2,8 @@
  *
  * A copy takes the whole ring for its duration; a second one that comes meanwhile is forwarded, so
  * that nobody ever waits for somebody else's copy. Memory is MAP_SHARED, so that a forked child
- * neither copies nor loses it, and is registered chunk by chunk inside copies that wait anyway,
- * while their stream is idle.
+ * neither copies nor loses it, and is registered chunk by chunk inside copies whose stream has just
+ * been waited for.
  * Thread rule: the application's thread, its context current, inside relaxed capture mode where it
  * calls the driver. Failure rule: no ring; a context that was refused one is not asked again.
  */
@@ -12,7 +12,7 @@
 
 #include "hooks.h"
 
-#define GB_RING_CHUNKS_MAX 8
+#define GB_RING_CHUNKS_MAX 64
 
 struct gb_pinned_chunk {
     uint8_t *memory;
@@ -28,14 +28,19 @@ struct gb_pinned_ring {
     uint64_t mapped_bytes;
     uint64_t chunk_bytes;
     uint32_t limit, count; /* chunks that may be and that are registered */
+    CUevent earlier; /* recorded before the first piece: what the stream had to do; may be NULL */
     struct gb_pinned_chunk chunks[GB_RING_CHUNKS_MAX];
 };
 
 enum gb_pinned_answer { GB_PINNED_TAKEN, GB_PINNED_BUSY, GB_PINNED_NONE };
 
-/* Takes the context's ring with chunks for `bytes`, as far as the budget allows (at least one). */
-enum gb_pinned_answer gb_pinned_take(CUcontext context, uint64_t bytes,
-                                     struct gb_pinned_ring **out);
+/* Takes the context's ring as it is, perhaps without a chunk. */
+enum gb_pinned_answer gb_pinned_take(CUcontext context, struct gb_pinned_ring **out);
+/* Could a copy of `bytes` do with more chunks than there are, and may there be more? */
+bool gb_pinned_is_short(const struct gb_pinned_ring *ring, uint64_t bytes);
+/* Pins chunks for `bytes`, as far as the budget allows; false when there is none at all, and then
+ * there never will be. */
+bool gb_pinned_grow(struct gb_pinned_ring *ring, uint64_t bytes);
 /* None of its chunks may be in use by the GPU any more. */
 void gb_pinned_put(struct gb_pinned_ring *ring);
 /* A host allocation of the program failed: gives back every ring that is not taken; true when that

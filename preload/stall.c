@@ -154,6 +154,8 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     } else if (stream) {
         gb_stream_given_other(stream);
     }
+    if (copy->direction == GB_COPY_D2H || copy->direction == GB_COPY_OTHER)
+        gb_stream_host_sees(stream);
     account_late(call, copy->bytes);
 }
 

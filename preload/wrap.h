@@ -82,6 +82,25 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
             return gb_real.f.symbol args;                                                          \
         return slow_##symbol args;                                                                 \
     }
+/* Runs host code, waits for the host, or may (a graph). */
+#define GB_WRAP_host_runs(RESULT, symbol, handle, copy, args)                                      \
+    {                                                                                              \
+        if (GB_MAY_STAMP() && gb_armed()) {                                                        \
+            gb_stamp_kernel((CUstream)(handle));                                                   \
+            gb_stream_host_runs(gb_stamp_other((CUstream)(handle)));                               \
+        }                                                                                          \
+        return gb_real.f.symbol args;                                                              \
+    }
+/* A fill may be one of page-locked host memory. */
+#define GB_WRAP_fill(RESULT, symbol, handle, copy, args)                                           \
+    {                                                                                              \
+        if (GB_MAY_STAMP() && gb_armed()) {                                                        \
+            gb_stamp_kernel((CUstream)(handle));                                                   \
+            if (gb_ranges_touch((const void *)(uintptr_t)d, n) != GB_RANGE_NONE)                   \
+                gb_stream_host_sees(gb_stamp_other((CUstream)(handle)));                           \
+        }                                                                                          \
+        return gb_real.f.symbol args;                                                              \
+    }
 #define GB_WRAP_wait(RESULT, symbol, handle, copy, args)                                           \
     {                                                                                              \
         struct gb_stream *on = gb_stamp_other((CUstream)(handle));                                 \
@@ -112,6 +131,7 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
         gb_stamp_kernel((CUstream)(handle));                                                       \
+        gb_stream_host_sees(call.stream);                                                          \
         RESULT result = gb_real.f.symbol args;                                                     \
         gb_stall_other(&call, 0);                                                                  \
         return result;                                                                             \
@@ -188,12 +208,31 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         return result;                                                                             \
     }
 #define GB_WRAP_free GB_WRAP_alloc
+#define GB_WRAP_share(RESULT, symbol, handle, copy, args)                                          \
+    {                                                                                              \
+        gb_host_shares_memory();                                                                   \
+        return gb_real.f.symbol args;                                                              \
+    }
+/* A kernel is about to be given page-locked memory; torch asks only whether it could. */
+#define GB_WRAP_map(RESULT, symbol, handle, copy, args)                                            \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        if (GB_BEGIN(GB_HOOK_##symbol, handle)) {                                                  \
+            gb_call_shares(&call);                                                                 \
+            gb_call_returns(&call);                                                                \
+        }                                                                                          \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_FLAGS_NONE     0
+#define GB_FLAGS_FLAGS(f) (f)
 /* GB_CALL_PINNING: the real call, once more after our pinned memory was given back. */
 #define GB_WRAP_host_alloc(RESULT, symbol, handle, copy, args)                                     \
     {                                                                                              \
         struct gb_call call;                                                                       \
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return GB_CALL_PINNING(gb_real.f.symbol args);                                         \
+        if (GB_FLAGS_##copy & CU_MEMHOSTALLOC_DEVICEMAP)                                           \
+            gb_call_shares(&call);                                                                 \
         RESULT result = GB_CALL_PINNING(gb_real.f.symbol args);                                    \
         if (result == 0 && p)                                                                      \
             gb_ranges_add(*p, n);                                                                  \
@@ -225,6 +264,10 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 #define GB_WRAP_host_unregister GB_WRAP_host_free
 
 /* Families without a function of their own before the wrapper. */
+#define GB_BEFORE_host_runs(...)
+#define GB_BEFORE_fill(...)
+#define GB_BEFORE_share(...)
+#define GB_BEFORE_map(...)
 #define GB_BEFORE_wait(...)
 #define GB_BEFORE_copy(...)
 #define GB_BEFORE_timed(...)

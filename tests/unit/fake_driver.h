@@ -31,6 +31,7 @@ enum fake_call {
     FAKE_EVENT_DESTROY,
     FAKE_EVENT_RECORD,
     FAKE_EVENT_SYNC,
+    FAKE_EVENT_QUERY,
     FAKE_STREAM_SYNC,
     FAKE_REGISTER,
     FAKE_UNREGISTER,
@@ -161,14 +162,14 @@ static void fake_queue(struct fake_op op)
     fake.ops[fake.op_count++] = op;
 }
 
-/* The stream writes these bytes into host memory when it gets there, as an asynchronous copy from
- * the device does. */
+/* The stream writes these bytes into host memory when it gets there, as a host function does. */
 __attribute__((unused)) static void fake_queue_write(CUstream stream, void *dst, const void *bytes,
                                                      size_t n)
 {
     void *copy = malloc(n);
     memcpy(copy, bytes, n);
     fake_queue((struct fake_op){stream, dst, copy, n, NULL, false, true});
+    cuLaunchHostFunc(stream, NULL, NULL);
 }
 
 /* ---- the entry points ---- */
@@ -320,6 +321,31 @@ static CUresult fake_cuEventSynchronize(CUevent event)
     return CUDA_SUCCESS;
 }
 
+/* As late as it may be: done only when something has waited for it. */
+static CUresult fake_cuEventQuery(CUevent event)
+{
+    FAKE_ENTER(FAKE_EVENT_QUERY, event, 0);
+    for (int i = fake.op_count - 1; i >= 0; i--)
+        if (fake.ops[i].event == event)
+            return fake.ops[i].done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
+{
+    (void)stream, (void)function, (void)data;
+    return CUDA_SUCCESS; /* what it writes is queued with fake_queue_write */
+}
+
+static CUresult fake_cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                                    unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                    CUstream stream, void **arguments, void **extra)
+{
+    (void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
+    (void)stream, (void)arguments, (void)extra;
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_cuStreamSynchronize(CUstream stream)
 {
     FAKE_ENTER(FAKE_STREAM_SYNC, stream, 0);
@@ -405,6 +431,9 @@ static void fake_begin(CUcontext context)
     gb_real.f.cuDevicePrimaryCtxRelease_v2 = fake_cuDevicePrimaryCtxRelease;
     gb_real.f.cuEventRecord = fake_cuEventRecord;
     gb_real.f.cuEventSynchronize = fake_cuEventSynchronize;
+    gb_real.f.cuEventQuery = fake_cuEventQuery;
+    gb_real.f.cuLaunchKernel = fake_cuLaunchKernel;
+    gb_real.f.cuLaunchHostFunc = fake_cuLaunchHostFunc;
     gb_real.f.cuStreamSynchronize = fake_cuStreamSynchronize;
     gb_real.f.cuMemHostRegister_v2 = fake_cuMemHostRegister;
     gb_real.f.cuMemHostUnregister = fake_cuMemHostUnregister;

@@ -83,6 +83,17 @@ __attribute__((unused)) static void warm_up(void)
     memset(fake.count, 0, sizeof fake.count);
 }
 
+/* The context's ring with chunks for `bytes`, as a copy takes it that has waited for its stream. */
+__attribute__((unused)) static enum gb_pinned_answer take_ring(CUcontext context, uint64_t bytes,
+                                                               struct gb_pinned_ring **ring)
+{
+    enum gb_pinned_answer answer = gb_pinned_take(context, ring);
+    if (answer != GB_PINNED_TAKEN || gb_pinned_grow(*ring, bytes))
+        return answer;
+    gb_pinned_put(*ring);
+    return GB_PINNED_NONE;
+}
+
 __attribute__((unused)) static uint64_t staged_copies(void)
 {
     struct gb_totals totals = {0};

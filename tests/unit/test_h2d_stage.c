@@ -81,6 +81,33 @@ static void the_source_is_read_after_earlier_work(void **state)
     assert_scenario(source_order_scenario, 0);
 }
 
+/* Nothing on the stream runs host code: the source is read while it still works. */
+static int early_scenario(int unused)
+{
+    (void)unused;
+    start_program();
+    warm_up();
+    CHECK(copy(device, host, 9 * MIB) == CUDA_SUCCESS); /* pins the ring */
+    fill(host, 9 * MIB, 8);
+    fake.logged = 0;
+    memset(fake.count, 0, sizeof fake.count);
+    cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, FAKE_STREAM, NULL, NULL);
+    CHECK(copy(device, host, 9 * MIB) == CUDA_SUCCESS);
+    CHECK(staged_copies() == 2 && fake.count[FAKE_STREAM_SYNC] == 0);
+    int sends = 0;
+    for (int i = 0; i < fake.logged && fake.log[i].call != FAKE_EVENT_SYNC; i++)
+        sends += fake.log[i].call == FAKE_SEND;
+    CHECK(sends == fake.count[FAKE_SEND] && sends > 2);
+    CHECK(memcmp(device, host, 9 * MIB) == 0 && fake_pending() == 0);
+    return 0;
+}
+
+static void the_source_is_read_before_earlier_work_is_done(void **state)
+{
+    (void)state;
+    assert_scenario(early_scenario, 0);
+}
+
 static int synchronous_scenario(int unused)
 {
     uint8_t *late = malloc(MIB);
@@ -149,7 +176,7 @@ static int is_settled(bool popped)
     struct gb_pinned_ring *ring;
     CHECK(fake_pending() == 0);
     CHECK(!popped || fake.mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
-    enum gb_pinned_answer answer = gb_pinned_take(CONTEXT, 1, &ring);
+    enum gb_pinned_answer answer = take_ring(CONTEXT, 1, &ring);
     CHECK(answer != GB_PINNED_BUSY);
     if (answer == GB_PINNED_TAKEN) {
         for (uint32_t i = 0; i < ring->count; i++)
@@ -295,7 +322,7 @@ static int lost_context_scenario(int call)
     CHECK(fake.failed == (enum fake_call)call && fake.count[FAKE_FORWARD] == 1);
     CHECK(gb_counters.h2d_error == 1 && declined() == 1 && staged_copies() == 0);
     struct gb_pinned_ring *ring;
-    CHECK(gb_pinned_take(CONTEXT, 1, &ring) == GB_PINNED_NONE);
+    CHECK(take_ring(CONTEXT, 1, &ring) == GB_PINNED_NONE);
     CHECK(copy(device, host, 6 * MIB) == CUDA_ERROR_ILLEGAL_ADDRESS);
     return 0;
 }
@@ -358,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_calls_come_in_order),
         cmocka_unit_test(the_source_is_read_after_earlier_work),
+        cmocka_unit_test(the_source_is_read_before_earlier_work_is_done),
         cmocka_unit_test(the_synchronous_form_is_served_too),
         cmocka_unit_test(bytes_are_the_same_at_every_size),
         cmocka_unit_test(any_call_may_fail),

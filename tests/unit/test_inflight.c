@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "capture.h"
 #include "in_child.h"
 #include "inflight_calls.h"
 
@@ -54,6 +55,55 @@ static void a_gpu_is_done_when_all_its_kernels_are(void **state)
     (void)state;
     assert_scenario(one_stream_scenario, 0);
     assert_scenario(two_streams_scenario, 0);
+}
+
+/* ---- what the host may notice ---- */
+
+static int outstanding_scenario(int unused)
+{
+    (void)unused;
+    start(CONTEXT);
+    CHECK(gb_outstanding() == 0);
+    struct gb_stream *a = launch(STREAM(1), 1), *b = launch(STREAM(2), 2);
+    gb_stream_host_sees(a);
+    CHECK(gb_outstanding() == GB_HOST_SEES);
+    gb_stream_host_runs(b);
+    CHECK(gb_outstanding() == (GB_HOST_SEES | GB_HOST_RUNS));
+    gb_stream_done(b, 1); /* not yet the last one */
+    CHECK(gb_outstanding() == (GB_HOST_SEES | GB_HOST_RUNS));
+    gb_stream_done(b, 2);
+    CHECK(gb_outstanding() == GB_HOST_SEES);
+    launch(STREAM(1), 5); /* kernels behind it are nothing that the host sees */
+    gb_stream_done(a, 1);
+    CHECK(gb_outstanding() == 0);
+    return 0;
+}
+
+/* What is captured does not run, and what cannot be followed never ends. */
+static int always_outstanding_scenario(int how)
+{
+    start(CONTEXT);
+    struct gb_stream *a = launch(STREAM(1), 1);
+    gb_capture_begins(STREAM(1));
+    launch(STREAM(1), 1);
+    gb_stream_host_runs(a);
+    CHECK(gb_outstanding() == 0);
+    gb_capture_ends(STREAM(1));
+    if (how == 0)
+        gb_host_shares_memory();
+    else
+        gb_stream_host_runs(NULL);
+    gb_stream_done(a, a->seq);
+    CHECK(gb_outstanding() == (GB_HOST_SEES | GB_HOST_RUNS));
+    return 0;
+}
+
+static void what_the_host_may_notice_is_outstanding_until_it_is_done(void **state)
+{
+    (void)state;
+    assert_scenario(outstanding_scenario, 0);
+    assert_scenario(always_outstanding_scenario, 0);
+    assert_scenario(always_outstanding_scenario, 1);
 }
 
 /* ---- which stream a handle is ---- */
@@ -277,6 +327,7 @@ static void a_stream_that_waited_proves_what_it_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_host_may_notice_is_outstanding_until_it_is_done),
         cmocka_unit_test(a_gpu_is_done_when_all_its_kernels_are),
         cmocka_unit_test(a_handle_means_a_stream_of_its_context_and_thread),
         cmocka_unit_test(without_a_context_nothing_is_accounted),
