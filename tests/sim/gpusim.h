@@ -40,6 +40,9 @@ uint64_t gpusim_now_ns(void);
 void gpusim_write_truth(const char *path);
 /* Start a named section of the call log and truth ("run seed=3"). */
 void gpusim_mark(const char *label);
+/* Tell the call log that the program itself accesses host memory here (GPUSIM_LOG_ADDRESSES=1);
+ * the happens-before checker (tests/checker) cannot see that otherwise. */
+void gpusim_note_access(const void *address, size_t bytes, int writes);
 /* Truth of one device since the last gpusim_mark, for tests. */
 struct gpusim_usage {
     uint64_t first_ns, last_ns; /* first start and last end of any operation */

@@ -10,6 +10,8 @@
  */
 #include "entry.h"
 
+#include "log_args.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,6 +280,8 @@ static CUresult one_of_batch(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = linear(dst, src, bytes, stream, false);
     bool now = attributes->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    sim_log_range(now ? "takes" : "reads", src, bytes);
+    sim_log_range("writes", dst, bytes);
     if (result == CUDA_SUCCESS && now && !sim_is_device_address(src))
         sim_wait_stream(sim_stream_of(stream)); /* the source has been read when this returns */
     return result;

@@ -5,6 +5,8 @@
  */
 #include "entry.h"
 
+#include "log_args.h"
+
 static CUresult address_of(CUmemorytype type, const void *host, CUdeviceptr device,
                            uint64_t *address)
 {
@@ -49,7 +51,10 @@ static CUresult copy3d(const CUDA_MEMCPY3D *from, CUstream stream, bool synchron
 {
     struct sim_copy box;
     CUresult result = from ? sim_copy_box_of(from, &box) : CUDA_ERROR_INVALID_VALUE;
-    return result == CUDA_SUCCESS ? sim_copy_box(&box, sim_stream_of(stream), synchronous) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    sim_log_copy(&box);
+    return sim_copy_box(&box, sim_stream_of(stream), synchronous);
 }
 
 static CUresult copy2d(const CUDA_MEMCPY2D *from, CUstream stream, bool synchronous)

@@ -89,6 +89,7 @@ static CUresult leave(enum sim_entry id, CUresult result)
         return result;
     if (sim_log_on)
         sim_log_line("drv", names[id], sim_thread.args, result);
+    sim_thread.per_thread_default = false;
     sim_unlock();
     return result;
 }
@@ -101,7 +102,12 @@ static CUresult leave(enum sim_entry id, CUresult result)
         SIM_LOG_ARGS args                                                                          \
     }                                                                                              \
     if (result == CUDA_SUCCESS)                                                                    \
-        result = drv_##symbol args;
+        result = drv_##symbol args;                                                                \
+    if (sim_log_addresses && result == CUDA_SUCCESS) {                                             \
+        sim_log_results(true);                                                                     \
+        SIM_LOG_ARGS args;                                                                         \
+        sim_log_results(false);                                                                    \
+    }
 
 #define TWIN_NONE(symbol, need, params, args)
 #define TWIN(symbol, suffix, need, params, args)                                                   \
@@ -110,7 +116,6 @@ static CUresult leave(enum sim_entry id, CUresult result)
     {                                                                                              \
         sim_thread.per_thread_default = true;                                                      \
         BODY(symbol, need, args)                                                                   \
-        sim_thread.per_thread_default = false;                                                     \
         return leave(SIM_ENTRY_##symbol, result);                                                  \
     }
 #define TWIN_PTSZ(symbol, need, params, args) TWIN(symbol, _ptsz, need, params, args)

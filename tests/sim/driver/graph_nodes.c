@@ -5,6 +5,8 @@
  */
 #include "entry.h"
 
+#include "log_args.h"
+
 #include <stdlib.h>
 
 static struct sim_node *node_of(CUgraphNode handle)
@@ -66,6 +68,7 @@ CUresult drv_cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgrap
     struct sim_op *op =
         sim_op_new(SIM_OP_COPY, unit, sim_transfer_ns(bytes, SIM_NUMBER(PINNED_GBPS)));
     op->copy = box;
+    sim_log_copy(&box);
     return add(node, graph, before, count, op, CU_GRAPH_NODE_TYPE_MEMCPY);
 }
 
@@ -77,6 +80,7 @@ CUresult drv_cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgrap
     struct sim_fill fill = {params->dst,    params->width * params->elementSize,
                             params->height, params->pitch,
                             params->value,  params->elementSize};
+    sim_log_rows("writes", fill.dst, fill.width, fill.height, fill.pitch);
     return add(node, graph, before, count, sim_fill_operation(&fill), CU_GRAPH_NODE_TYPE_MEMSET);
 }
 

@@ -7,6 +7,8 @@
  */
 #include "entry.h"
 
+#include "log_args.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,9 @@ struct sim_op *sim_kernel_operation(CUfunction function, void **params, uint64_t
         return NULL;
     kernel->refs = 1;
     sim_kernel_decode(name, params, blocks, threads, &kernel->op);
+    for (uint32_t i = 0; i < kernel->op.input_count + kernel->op.output_count; i++)
+        sim_log_range(i < kernel->op.input_count ? "reads" : "writes", kernel->op.ranges[i].ptr,
+                      kernel->op.ranges[i].bytes);
     /* A library's operation is counted by its own name. */
     kernel->name = strdup(strcmp(name, "gpusim::op") == 0 && params
                               ? ((const struct gpusim_op *)params[0])->name

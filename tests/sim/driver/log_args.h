@@ -18,7 +18,23 @@ void sim_arg_pointer(const void *value);
 void sim_arg_stream(CUstream value);
 void sim_arg_text(const char *value);
 void sim_arg_function(CUfunction value);
+void sim_arg_graph(const void *value);
+void sim_arg_config(const CUlaunchConfig *value);
+void sim_arg_result(void *const *value);
+void sim_arg_graph_result(void *const *value);
 void sim_arg_other(const char *unused, ...);
+
+/* --- GPUSIM_LOG_ADDRESSES: what stands behind a line's result, for tests/checker --- */
+
+/* The call has succeeded: while on, its arguments give what it filled in. */
+void sim_log_results(bool on);
+/* The call's work `reads` or `writes` rows of memory that its arguments do not show. */
+void sim_log_rows(const char *how, uint64_t address, size_t bytes, size_t rows, size_t pitch);
+void sim_log_range(const char *how, uint64_t address, size_t bytes);
+void sim_log_copy(const struct sim_copy *box);
+/* A host function with this argument starts on this thread. */
+void sim_log_host_function(const void *data);
+extern bool sim_log_addresses;
 
 #define SIM_ARG(x)                                                                                 \
     _Generic((x),                                                                                  \
@@ -32,6 +48,16 @@ void sim_arg_other(const char *unused, ...);
         void *: sim_arg_pointer(SIM_AS(x, void *)),                                                \
         const void *: sim_arg_pointer(SIM_AS(x, const void *)),                                    \
         CUstream: sim_arg_stream(SIM_AS(x, CUstream)),                                             \
+        CUgraph: sim_arg_graph(SIM_AS(x, CUgraph)),                                                \
+        CUgraphExec: sim_arg_graph(SIM_AS(x, CUgraphExec)),                                        \
+        const CUlaunchConfig *: sim_arg_config(SIM_AS(x, const CUlaunchConfig *)),                 \
+        CUstream *: sim_arg_result((void **)SIM_AS(x, CUstream *)),                                \
+        CUevent *: sim_arg_result((void **)SIM_AS(x, CUevent *)),                                  \
+        CUcontext *: sim_arg_result((void **)SIM_AS(x, CUcontext *)),                              \
+        CUdeviceptr *: sim_arg_result((void **)SIM_AS(x, CUdeviceptr *)),                          \
+        void **: sim_arg_result(SIM_AS(x, void **)),                                               \
+        CUgraph *: sim_arg_graph_result((void **)SIM_AS(x, CUgraph *)),                            \
+        CUgraphExec *: sim_arg_graph_result((void **)SIM_AS(x, CUgraphExec *)),                    \
         CUevent: sim_arg_pointer(SIM_AS(x, CUevent)),                                              \
         CUcontext: sim_arg_pointer(SIM_AS(x, CUcontext)),                                          \
         CUfunction: sim_arg_function(SIM_AS(x, CUfunction)),                                       \

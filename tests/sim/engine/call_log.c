@@ -3,6 +3,7 @@
  * Handles and addresses are written as ordinals of their creation, host memory by its kind:
  * s3 stream, e3 event, c1 context, d5+64 device allocation, p2+0 page-locked, r2+0 registered,
  * m1+0 managed, host. Text of the runtime stand-in goes through the same hands.
+ * GPUSIM_LOG_ADDRESSES=1 adds what tests/checker/call_log.py describes.
  * Thread rule: sim_lock or its own lock. Failure rule: a log that cannot be opened is off.
  */
 #include "engine.h"
@@ -16,11 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-bool sim_log_on;
+bool sim_log_on, sim_log_addresses;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
 static uint64_t next_thread;
+
+static __thread bool giving_results;
+static __thread char behind[16384]; /* what stands behind the result */
 
 void sim_log_start(void)
 {
@@ -32,6 +36,7 @@ void sim_log_start(void)
     else
         setvbuf(file, NULL, _IOLBF, 1 << 16);
     sim_log_on = file != NULL;
+    sim_log_addresses = sim_log_on && SIM_NUMBER(LOG_ADDRESSES) != 0;
 }
 
 void sim_log_line(const char *layer, const char *name, const char *args, int result)
@@ -41,7 +46,10 @@ void sim_log_line(const char *layer, const char *name, const char *args, int res
     pthread_mutex_lock(&lock);
     if (!sim_thread.ordinal)
         sim_thread.ordinal = ++next_thread;
-    fprintf(file, "%lu %s %s(%s) = %d\n", sim_thread.ordinal, layer, name, args, result);
+    bool per_thread = sim_log_addresses && sim_thread.per_thread_default;
+    fprintf(file, "%lu %s %s%s(%s) = %d%s\n", sim_thread.ordinal, layer, name,
+            per_thread ? "_per_thread" : "", args, result, behind);
+    behind[0] = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -55,16 +63,33 @@ static void name_address(char *text, size_t size, uint64_t address)
         snprintf(text, size, "0");
     else if (sim_object_name(address, text, size))
         return;
+    else if (sim_memory_find(address, &range) && sim_log_addresses &&
+             (range.kind == SIM_VMM || range.kind == SIM_REGISTERED))
+        snprintf(text, size, "%c+%lu", letters[range.kind], address);
     else if (sim_memory_find(address, &range))
         snprintf(text, size, "%c%lu+%lu", letters[range.kind], range.ordinal, address - range.base);
     else
-        snprintf(text, size, sim_is_device_address(address) ? "gone" : "host");
+        snprintf(text, size, sim_log_addresses ? "%s+%lu" : "%s",
+                 sim_is_device_address(address) ? "gone" : "host", address);
+}
+
+static void add_behind(const char *format, ...)
+{
+    size_t used = strlen(behind);
+    va_list list;
+    va_start(list, format);
+    size_t more = (size_t)vsnprintf(behind + used, sizeof(behind) - used, format, list);
+    va_end(list);
+    if (more >= sizeof(behind) - used)
+        behind[used] = 0;
 }
 
 static void put(const char *text)
 {
     char *args = sim_thread.args;
     size_t used = strlen(args);
+    if (giving_results)
+        return;
     snprintf(args + used, sizeof(sim_thread.args) - used, "%s%s", used ? ", " : "", text);
 }
 
@@ -113,7 +138,9 @@ void sim_arg_pointer(const void *value)
 void sim_arg_stream(CUstream value)
 {
     if ((uint64_t)value <= 2)
-        put(value ? value == CU_STREAM_LEGACY ? "legacy" : "per-thread" : "0");
+        put(value ? value == CU_STREAM_LEGACY ? "legacy" : "per-thread"
+            : sim_log_addresses && sim_thread.per_thread_default ? "per-thread"
+                                                                 : "0");
     else
         sim_arg_pointer(value);
 }
@@ -125,10 +152,99 @@ void sim_arg_text(const char *value)
     put(text);
 }
 
+void sim_arg_graph(const void *value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), sim_log_addresses && value ? "g%lu" : "*", (uint64_t)value);
+    put(text);
+}
+
+void sim_arg_config(const CUlaunchConfig *value)
+{
+    if (sim_log_addresses && value)
+        sim_arg_stream(value->hStream);
+    else
+        put("*");
+}
+
+void sim_arg_result(void *const *value)
+{
+    char text[64];
+    put("*");
+    if (!giving_results || !value)
+        return;
+    name_address(text, sizeof(text), (uint64_t)*value);
+    if (strncmp(text, "host", 4) != 0)
+        add_behind(" %s", text);
+}
+
+void sim_arg_graph_result(void *const *value)
+{
+    put("*");
+    if (giving_results && value)
+        add_behind(" g%lu", (uint64_t)*value);
+}
+
 void sim_arg_other(const char *unused, ...)
 {
     (void)unused;
     put("*");
+}
+
+/* --- GPUSIM_LOG_ADDRESSES --- */
+
+void sim_log_results(bool on)
+{
+    giving_results = on;
+}
+
+void sim_log_rows(const char *how, uint64_t address, size_t bytes, size_t rows, size_t pitch)
+{
+    char text[64];
+    if (!sim_log_addresses)
+        return;
+    name_address(text, sizeof(text), address);
+    if (rows > 1)
+        add_behind(" %s %s:%lu*%lu/%lu", how, text, bytes, rows, pitch);
+    else
+        add_behind(" %s %s:%lu", how, text, bytes);
+}
+
+void sim_log_range(const char *how, uint64_t address, size_t bytes)
+{
+    sim_log_rows(how, address, bytes, 1, 0);
+}
+
+void sim_log_copy(const struct sim_copy *box)
+{
+    for (size_t i = 0; i < box->depth; i++)
+        sim_log_rows("reads", box->src + i * box->src_slice, box->width, box->height,
+                     box->src_pitch);
+    for (size_t i = 0; i < box->depth; i++)
+        sim_log_rows("writes", box->dst + i * box->dst_slice, box->width, box->height,
+                     box->dst_pitch);
+}
+
+void sim_log_host_function(const void *data)
+{
+    char text[64];
+    if (!sim_log_addresses)
+        return;
+    name_address(text, sizeof(text), (uint64_t)data);
+    sim_log_line("note", "starts", text, 0);
+}
+
+__attribute__((visibility("default"))) void gpusim_note_access(const void *address, size_t bytes,
+                                                               int writes);
+
+void gpusim_note_access(const void *address, size_t bytes, int writes)
+{
+    char text[96];
+    if (!sim_log_addresses)
+        return;
+    name_address(text, 64, (uint64_t)address);
+    snprintf(text + strlen(text), 32, ", %lu", bytes);
+    sim_log_line("note", writes ? "writes" : "reads", text, 0);
 }
 
 /* --- the runtime stand-in's lines --- */

@@ -6,6 +6,8 @@
  */
 #include "engine.h"
 
+#include "../driver/log_args.h"
+
 #include <signal.h>
 
 static struct sim_op *first, *last;
@@ -25,6 +27,7 @@ static void run_one(struct sim_op *op)
 {
     struct sim_host_call call = op->host;
     CUresult status = op->context->sticky;
+    sim_log_host_function(call.data);
     sim_unlock();
     if (call.callback)
         call.callback(call.stream, status, call.data);
