@@ -36,6 +36,9 @@ CUfunction gpusim_function(const char *mangled_name);
 void gpusim_reseed(uint64_t seed);
 /* Simulated time in ns (the real clock in real-time mode). */
 uint64_t gpusim_now_ns(void);
+/* What an agent that no stream orders (another process, a NIC) sees in device memory right now:
+ * runs no work, takes no time. False where there is no live memory of that size. */
+bool gpusim_peek(CUdeviceptr address, void *out, size_t bytes);
 /* Write the truth now (it is also written at exit) to GPUSIM_TRUTH's file or `path`. */
 void gpusim_write_truth(const char *path);
 /* Start a named section of the call log and truth ("run seed=3"). */

@@ -84,6 +84,20 @@ static CUresult submit_pageable(struct sim_stream *stream, struct sim_op *op)
     return result;
 }
 
+/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_CTX_SYNC_MEMOPS: "synchronous memory operations initiated on
+ * the region of memory [or this context] will always synchronize". */
+bool sim_always_waits(const struct sim_stream *stream, uint64_t address)
+{
+    struct sim_range range;
+    return (stream->context->flags & CU_CTX_SYNC_MEMOPS) ||
+           (sim_memory_find(address, &range) && range.sync_memops);
+}
+
+static bool always_waits(const struct sim_stream *stream, const struct sim_copy *box)
+{
+    return sim_always_waits(stream, box->dst) || sim_always_waits(stream, box->src);
+}
+
 /* Takes the source now; the operation gets a packed copy of it. */
 static bool take_source(struct sim_op *op)
 {
@@ -121,7 +135,7 @@ static CUresult from_pageable(const struct sim_copy *box, struct sim_stream *str
         sim_op_drop(op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return submit(stream, op, false);
+    return submit(stream, op, synchronous && always_waits(stream, box));
 }
 
 static CUresult within_host(const struct sim_copy *box, struct sim_stream *stream)
@@ -131,11 +145,13 @@ static CUresult within_host(const struct sim_copy *box, struct sim_stream *strea
     return submit(stream, op, !stream->capture);
 }
 
-static CUresult within_devices(const struct sim_copy *box, struct sim_stream *stream, bool peers)
+static CUresult within_devices(const struct sim_copy *box, struct sim_stream *stream, bool peers,
+                               bool synchronous)
 {
     double rate = peers ? SIM_NUMBER(PINNED_GBPS) : SIM_NUMBER(D2D_GBPS);
     bool own_engine = peers || SIM_NUMBER(COPY_ENGINES) >= 3;
-    return submit(stream, operation(box, own_engine ? SIM_D2D : SIM_COMPUTE, rate), false);
+    return submit(stream, operation(box, own_engine ? SIM_D2D : SIM_COMPUTE, rate),
+                  synchronous && always_waits(stream, box));
 }
 
 static CUresult to_host(struct sim_copy *box, struct sim_stream *stream, bool locked, bool wait)
@@ -171,7 +187,7 @@ CUresult sim_copy_box(const struct sim_copy *wanted, struct sim_stream *stream, 
     if (src == NOWHERE || dst == NOWHERE)
         return CUDA_ERROR_INVALID_VALUE;
     if (src == ON_DEVICE && dst == ON_DEVICE)
-        return within_devices(&box, stream, src_device != dst_device);
+        return within_devices(&box, stream, src_device != dst_device, synchronous);
     if (src == ON_DEVICE)
         return to_host(&box, stream, dst == LOCKED, synchronous);
     if (dst != ON_DEVICE)

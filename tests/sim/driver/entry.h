@@ -44,6 +44,7 @@ bool sim_fault_for(unsigned entry, CUresult *error);
 
 /* driver/copy.c: a box from anywhere to anywhere, by the rules for its kinds of memory. */
 CUresult sim_copy_box(const struct sim_copy *box, struct sim_stream *stream, bool synchronous);
+bool sim_always_waits(const struct sim_stream *stream, uint64_t address);
 uint64_t sim_transfer_ns(double bytes, double gigabytes_per_s);
 
 /* driver/copy_pitched.c */
@@ -57,6 +58,9 @@ CUresult sim_memory_alloc_or_wait(struct sim_context *context, size_t bytes,
                                   enum sim_memory_kind kind, CUdeviceptr *address);
 bool sim_free_pending(const struct sim_device *device);
 void sim_drain(void);
+
+/* driver/ipc.c */
+void sim_event_wait_for_others(struct sim_event *event);
 
 /* driver/pool.c */
 CUmemoryPool sim_pool_of_device(int device);

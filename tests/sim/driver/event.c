@@ -5,6 +5,8 @@
  */
 #include "entry.h"
 
+#include "../engine/shared.h"
+
 #include <stdlib.h>
 
 #define RESOLUTION_NS 500 /* "a resolution of around 0.5 microseconds", cuEventElapsedTime */
@@ -47,9 +49,14 @@ CUresult drv_cuEventRecordWithFlags(CUevent event_handle, CUstream stream_handle
     if (stream->capture)
         return sim_capture_record(stream, event, flags & CU_EVENT_RECORD_EXTERNAL);
     struct sim_op *mark;
-    CUresult result = sim_enqueue(stream, sim_op_new(SIM_OP_EMPTY, SIM_NO_UNIT, 0), &mark);
+    struct sim_op *op =
+        event->mark ? sim_mark_record(event) : sim_op_new(SIM_OP_EMPTY, SIM_NO_UNIT, 0);
+    uint64_t records = event->mark ? op->write.value : 0;
+    CUresult result = sim_enqueue(stream, op, &mark);
     if (result != CUDA_SUCCESS)
         return result;
+    if (event->mark)
+        event->mark->recorded = records;
     if (event->op)
         sim_op_drop(event->op);
     event->op = mark;
@@ -76,6 +83,8 @@ CUresult drv_cuEventQuery(CUevent handle)
     CUresult result = may_look_at(event);
     if (result != CUDA_SUCCESS)
         return result;
+    if (!event->op && event->mark)
+        return sim_mark_done(event, event->mark->recorded) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     return sim_query_op(event->op) ? event->context->sticky : CUDA_ERROR_NOT_READY;
 }
 
@@ -88,6 +97,8 @@ CUresult drv_cuEventSynchronize(CUevent handle)
     struct sim_context *context = event->context;
     if (event->op)
         sim_wait_op(event->op);
+    else if (event->mark)
+        sim_event_wait_for_others(event);
     return context->sticky;
 }
 

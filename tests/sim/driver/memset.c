@@ -35,7 +35,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned uni
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_context *context = stream->context;
     CUresult result = sim_enqueue(stream, sim_fill_operation(&fill), NULL);
-    if (result != CUDA_SUCCESS || !on_host || !synchronous)
+    if (result != CUDA_SUCCESS || !synchronous || !(on_host || sim_always_waits(stream, dst)))
         return result;
     sim_wait_stream(stream);
     return context->sticky;

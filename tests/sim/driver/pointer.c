@@ -69,7 +69,7 @@ static CUresult get(void *data, CUpointer_attribute name, CUdeviceptr address,
             return CUDA_ERROR_INVALID_VALUE;
         PUT(void *, address);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        PUT(unsigned, 0);
+        PUT(unsigned, range->sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         PUT(unsigned long long, range->ordinal);
@@ -86,10 +86,11 @@ static CUresult get(void *data, CUpointer_attribute name, CUdeviceptr address,
     case CU_POINTER_ATTRIBUTE_MAPPED:
         PUT(bool, range->readable);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        PUT(bool, range->kind == SIM_DEVICE);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         PUT(bool, false);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        PUT(unsigned long long, 0);
+        PUT(unsigned long long, range->kind == SIM_VMM ? range->flags : 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         PUT(unsigned, range->readable ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
@@ -122,6 +123,8 @@ CUresult drv_cuPointerSetAttribute(const void *value, CUpointer_attribute name, 
 {
     struct sim_range range;
     bool known = value && sim_memory_find(address, &range) && on_device(&range);
-    return known && name == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS
-                                                             : CUDA_ERROR_INVALID_VALUE;
+    if (!known || name != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_memory_set_sync(address, *(const unsigned *)value != 0);
+    return CUDA_SUCCESS;
 }

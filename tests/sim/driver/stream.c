@@ -6,6 +6,8 @@
  */
 #include "entry.h"
 
+#include "../engine/shared.h"
+
 CUresult drv_cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
     if (!stream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
@@ -144,6 +146,8 @@ CUresult drv_cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned f
         return CUDA_ERROR_NOT_SUPPORTED;
     if (stream->capture || event->capture)
         return sim_capture_wait(stream, event);
+    if (!event->op && event->mark)
+        return sim_enqueue(stream, sim_mark_wait(event), NULL);
     if (!event->op || event->op->state == SIM_DONE)
         return sim_capture_allows_stream(stream);
     struct sim_op *wait = sim_op_new(SIM_OP_EMPTY, SIM_NO_UNIT, 0);

@@ -34,15 +34,5 @@ UNSUPPORTED(cuTensorMapEncodeTiled,
              const cuuint32_t *elements, CUtensorMapInterleave interleave,
              CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
              CUtensorMapFloatOOBfill fill))
-UNSUPPORTED(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr address))
-UNSUPPORTED(cuIpcOpenMemHandle_v2, (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags))
-UNSUPPORTED(cuIpcCloseMemHandle, (CUdeviceptr address))
-UNSUPPORTED(cuIpcGetEventHandle, (CUipcEventHandle * handle, CUevent event))
-UNSUPPORTED(cuIpcOpenEventHandle, (CUevent * event, CUipcEventHandle handle))
-UNSUPPORTED(cuMemExportToShareableHandle,
-            (void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-             unsigned long long flags))
-UNSUPPORTED(cuMemImportFromShareableHandle,
-            (CUmemGenericAllocationHandle * handle, void *in, CUmemAllocationHandleType type))
 UNSUPPORTED(cuMemGetHandleForAddressRange, (void *handle, CUdeviceptr address, size_t bytes,
                                             CUmemRangeHandleType type, unsigned long long flags))

@@ -1,5 +1,5 @@
 /* virtual_memory.c: virtual memory management: addresses, physical memory, mappings of one on the
- * other (PyTorch's expandable segments).
+ * other (PyTorch's expandable segments), and physical memory of other processes.
  *
  * Unmapping waits for nothing: who unmaps under running work faults, as documented nowhere but
  * promised by nobody.
@@ -7,15 +7,21 @@
  */
 #include "entry.h"
 
+#include "../engine/shared.h"
+
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define GRANULARITY  (2u << 20)
 #define HANDLE_MAGIC 0x70687973u
+#define SHARED_MAGIC 0x73687061u
 
 /* Physical memory: kept by its handle and by each mapping. */
 struct physical {
     uint32_t magic;
     int device, refs;
+    int file; /* of the process that made it; -1: this one */
     bool released;
     uint64_t arena;
     size_t bytes;
@@ -41,7 +47,10 @@ static void drop(struct physical *physical)
 {
     if (--physical->refs > 0)
         return;
-    sim_memory_release(physical->device, physical->arena, physical->bytes);
+    if (physical->file >= 0)
+        close(physical->file);
+    else
+        sim_memory_release(physical->device, physical->arena, physical->bytes);
     physical->magic = 0;
     free(physical);
 }
@@ -72,10 +81,12 @@ CUresult drv_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
     struct sim_device *device = sim_device_of(prop->location.id);
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
-    struct physical made = {HANDLE_MAGIC, device->ordinal, 1, false, 0, bytes, *prop};
+    struct physical made = {HANDLE_MAGIC, device->ordinal, 1, -1, false, 0, bytes, *prop};
     CUresult result = sim_memory_create(device->ordinal, bytes, &made.arena);
     if (result != CUDA_SUCCESS && sim_free_pending(device)) {
         sim_wait_device(device);
@@ -122,6 +133,56 @@ CUresult drv_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     return CUDA_SUCCESS;
 }
 
+/* --- between processes --- */
+
+/* A descriptor like any other: it may be passed on, duplicated and closed. */
+CUresult drv_cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                          CUmemAllocationHandleType type, unsigned long long flags)
+{
+    struct physical *physical = physical_of(handle);
+    if (!out || !physical || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        !(physical->prop.requestedHandleTypes & type) || physical->file >= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_shared shared = {.magic = SHARED_MAGIC,
+                                .device = physical->device,
+                                .offset = physical->arena,
+                                .bytes = physical->bytes};
+    sim_shared_fill(&shared, sim_memory_file(physical->device));
+    int file = memfd_create("gpusim memory", MFD_CLOEXEC);
+    if (file < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (write(file, &shared, sizeof(shared)) != (ssize_t)sizeof(shared)) {
+        close(file);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *(int *)out = file;
+    return CUDA_SUCCESS;
+}
+
+CUresult drv_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+                                            CUmemAllocationHandleType type)
+{
+    struct sim_shared shared;
+    int descriptor = (int)(intptr_t)from;
+    if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        pread(descriptor, &shared, sizeof(shared), 0) != (ssize_t)sizeof(shared) ||
+        shared.magic != SHARED_MAGIC || !sim_device_of(shared.device))
+        return CUDA_ERROR_INVALID_VALUE;
+    int file = sim_shared_open(&shared);
+    struct physical *physical = file >= 0 ? calloc(1, sizeof(*physical)) : NULL;
+    if (!physical) {
+        close(file);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, shared.device}};
+    *physical = (struct physical){HANDLE_MAGIC,  shared.device, 1,   file, false,
+                                  shared.offset, shared.bytes,  prop};
+    *handle = (CUmemGenericAllocationHandle)physical;
+    return CUDA_SUCCESS;
+}
+
 /* --- mappings --- */
 
 CUresult drv_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
@@ -133,15 +194,19 @@ CUresult drv_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
         sim_memory_overlaps(address, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct mapping *mapping = malloc(sizeof(*mapping));
-    if (!mapping || !sim_memory_map(physical->device, physical->arena + offset, address, bytes)) {
+    int file = physical->file >= 0 ? physical->file : sim_memory_file(physical->device);
+    if (!mapping || !sim_memory_map(file, physical->arena + offset, address, bytes)) {
         free(mapping);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *mapping = (struct mapping){address, bytes, physical, mappings};
     mappings = mapping;
     physical->refs++;
-    sim_memory_add((struct sim_range){
-        .base = address, .bytes = bytes, .kind = SIM_VMM, .device = physical->device});
+    sim_memory_add((struct sim_range){.base = address,
+                                      .bytes = bytes,
+                                      .kind = SIM_VMM,
+                                      .device = physical->device,
+                                      .flags = (unsigned)physical->prop.requestedHandleTypes});
     return CUDA_SUCCESS;
 }
 

@@ -169,11 +169,12 @@ struct sim_stream {
 };
 
 struct sim_event {
-    bool live, recorded;
+    bool live, recorded, imported; /* imported: made by another process */
     uint32_t generation, flags;
     uint64_t ordinal;
     struct sim_context *context;
     struct sim_op *op;
+    struct sim_mark *mark;       /* not NULL: other processes see it */
     struct sim_capture *capture; /* recorded in a capture: which, and after which nodes */
     uint64_t capture_id;
     unsigned *capture_nodes, capture_node_count;
@@ -281,6 +282,7 @@ enum sim_memory_kind {
     SIM_POOL,
     SIM_VMM,
     SIM_MANAGED,
+    SIM_IMPORTED, /* another process's */
     SIM_PINNED,
     SIM_REGISTERED,
 };
@@ -290,6 +292,7 @@ struct sim_range {
     char *alias;
     uint8_t kind;
     bool readable, dead; /* dead: freed in stream order, still mapped until then */
+    bool sync_memops;
     int device;
     unsigned flags;
     uint64_t ordinal;
@@ -304,6 +307,7 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t bytes, enum sim_me
 bool sim_memory_free(uint64_t base);
 /* Freed in stream order: calls may not name it any more. */
 void sim_memory_mark_dead(uint64_t base);
+void sim_memory_set_sync(uint64_t address, bool on);
 bool sim_memory_find(uint64_t address, struct sim_range *range);
 bool sim_memory_overlaps(uint64_t base, uint64_t bytes);
 uint64_t sim_memory_add(struct sim_range range);
@@ -317,7 +321,9 @@ char *sim_memory_arena(int device, uint64_t arena);
 CUresult sim_memory_reserve(size_t bytes, size_t alignment, CUdeviceptr *address);
 bool sim_memory_unreserve(CUdeviceptr address, size_t bytes);
 bool sim_memory_reserved(CUdeviceptr address, size_t bytes);
-bool sim_memory_map(int device, uint64_t arena, CUdeviceptr address, size_t bytes);
+/* Shows a part of a file, this process's or another's, at a reserved address. */
+bool sim_memory_map(int file, uint64_t offset, CUdeviceptr address, size_t bytes);
+int sim_memory_file(int device);
 /* Where the host finds [address, address + bytes): NULL if that is device memory and not live. */
 char *sim_memory_at(uint64_t address, size_t bytes);
 bool sim_is_device_address(uint64_t address);

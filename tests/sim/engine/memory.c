@@ -291,6 +291,15 @@ void sim_memory_mark_dead(uint64_t address)
     pthread_rwlock_unlock(&table_lock);
 }
 
+void sim_memory_set_sync(uint64_t address, bool on)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    struct sim_range *found = find(address);
+    if (found)
+        found->sync_memops = on;
+    pthread_rwlock_unlock(&table_lock);
+}
+
 void sim_memory_remove_context(struct sim_context *context)
 {
     pthread_rwlock_wrlock(&table_lock);
@@ -368,11 +377,16 @@ bool sim_memory_unreserve(CUdeviceptr address, size_t bytes)
     return true;
 }
 
-/* Shows a piece of the arena at an address; what was there before stays until then. */
-bool sim_memory_map(int device, uint64_t arena, CUdeviceptr address, size_t bytes)
+int sim_memory_file(int device)
+{
+    return arena_files[device];
+}
+
+/* What was there before stays until then. */
+bool sim_memory_map(int file, uint64_t offset, CUdeviceptr address, size_t bytes)
 {
     void *at = mmap(alias_of(address), bytes, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED | MAP_NORESERVE, arena_files[device], (off_t)arena);
+                    MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, (off_t)offset);
     if (at == MAP_FAILED)
         return false;
     madvise(at, bytes, MADV_DONTFORK);
