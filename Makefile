@@ -88,6 +88,12 @@ $(O)/libgb.a: $(LIB_OBJ)
 $(O)/unit/%: tests/unit/%.c $(O)/libgb.a
 	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(UNIT_CFLAGS) -Wl,--exclude-libs,ALL -o $@ $< $(O)/libgb.a -lcmocka
 
+# --- the oracle: random CUDA programs for the simulated GPU ---
+$(O)/oracle/oracle: $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/oracle/*.c)) $(O)/sim/libcudart.so.12 $(O)/sim/libcuda.so.1
+	$(call say,LINK,$@) mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -lpthread
+$(O)/obj/tests/oracle/%.o: tests/oracle/%.c
+	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(SIM_CFLAGS) -c -o $@ $<
+
 # --- what a person runs ---
 deps:                               ## install what is missing (Debian packages, .venv with torch)
 	$(Q)scripts/deps.sh "$(PYTHON)"; status=$$?; [ $$status != 0 ] || echo "  DEPS   complete"; exit $$status
