@@ -16,9 +16,10 @@ ENVIRONMENTS = {
     "plain": (None, {}),
     "safe": ("safe", {}),
 }
-SCRIPTS = ["elapsed_time", "event_query", "side_stream", "pinned_read", "pinned_read_sync"]
-SEEDS = [(1, 10), (11, 10)]  # first and how many; every ten have each temper of the virtual clock twice
-LEAST_STAGED = 10  # of 32 rounds, 12 of them before the first seed
+SCRIPTS = ["elapsed_time", "event_query", "side_stream", "pinned_read", "pinned_read_sync", "external_reader",
+           "other_process"]
+SEEDS = [(1, 20)]  # first and how many; every five have each temper of the virtual clock once
+LEAST_STAGED = 20  # of 52 rounds, 12 of them before the first seed
 HANG_SECONDS = 10
 SMALL = 64 << 10  # the driver takes up to this along at the call
 
@@ -43,19 +44,25 @@ def test_no_round_goes_wrong(tmp_path, script, environment, first, count):
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_script_catches_a_careless_library(tmp_path, script, built):
     library = built("careless", library=True)
-    result = run(tmp_path, None, PROGRAMS / f"hazard_{script}.py", 1, 10, LD_PRELOAD=library, GPUSIM_CLOCK="virtual")
+    result = run(tmp_path, None, PROGRAMS / f"hazard_{script}.py", 1, 10, LD_PRELOAD=library,
+                 GPUSIM_CLOCK="virtual")
     assert int(result.stdout) > 5
 
 
-@pytest.mark.parametrize("largest", [1, SMALL])
-@pytest.mark.parametrize("copies", [60, 400, 2000])
+@pytest.mark.parametrize("kind, clock", [("function", "real"), ("value", "virtual")])
+@pytest.mark.parametrize("copies, largest, queue", [(60, SMALL, 1024), (400, 1, 1024), (400, SMALL, 1024),
+                                                    (2000, SMALL, 8192)])
 @environments
-def test_copies_into_a_held_stream(tmp_path, environment, copies, largest):
-    """The real clock: the virtual one calls a host function only when something waits for it."""
-    result = run_in(environment, tmp_path, "held_stream", copies, largest, HANG_SECONDS, GPUSIM_QUEUE=8192)
+def test_copies_into_a_held_stream(tmp_path, environment, copies, largest, queue, kind, clock):
+    """The virtual clock calls a host function only when something waits for it. A stream's queue of 1,024 has room for
+    two operations of each of 400 copies."""
+    result = run_in(environment, tmp_path, "held_stream", kind, copies, largest, HANG_SECONDS, GPUSIM_CLOCK=clock,
+                    GPUSIM_QUEUE=queue)
     assert result.stdout.strip() == "0"
 
 
-def test_the_held_stream_catches_a_careless_library(tmp_path, built):
+@pytest.mark.parametrize("kind, clock", [("function", "real"), ("value", "virtual")])
+def test_the_held_stream_catches_a_careless_library(tmp_path, built, kind, clock):
     with pytest.raises(AssertionError, match="Timeout"):
-        run(tmp_path, None, PROGRAMS / "hazard_held_stream.py", 60, SMALL, 3, LD_PRELOAD=built("careless", library=True))
+        run(tmp_path, None, PROGRAMS / "hazard_held_stream.py", kind, 60, SMALL, 3,
+            LD_PRELOAD=built("careless", library=True), GPUSIM_CLOCK=clock)

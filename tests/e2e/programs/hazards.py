@@ -36,10 +36,19 @@ def is_wrong(host, value):
     return not bool((host == value).all())
 
 
+def seen_outside(tensor, value):
+    """What an agent that no stream orders finds in the tensor's memory at this moment."""
+    found = torch.zeros(tensor.numel(), dtype=torch.uint8)
+    driver.gpusim_peek.restype = ctypes.c_bool
+    live = driver.gpusim_peek(ctypes.c_uint64(tensor.data_ptr()), ctypes.c_void_p(found.data_ptr()),
+                              ctypes.c_size_t(tensor.numel()))
+    return live and not is_wrong(found, value)
+
+
 def upload(to, from_, library):
     """cudaMemcpy: returns when the bytes have arrived."""
-    status = library.cudaMemcpy(ctypes.c_void_p(to.data_ptr()), ctypes.c_void_p(from_.data_ptr()), ctypes.c_size_t(SIZE),
-                                HOST_TO_DEVICE)
+    status = library.cudaMemcpy(ctypes.c_void_p(to.data_ptr()), ctypes.c_void_p(from_.data_ptr()),
+                                ctypes.c_size_t(SIZE), HOST_TO_DEVICE)
     assert status == 0, status
 
 
