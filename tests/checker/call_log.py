@@ -1,6 +1,7 @@
 """Reads the simulated GPU's call log (GPUSIM_LOG with GPUSIM_LOG_ADDRESSES=1): one Call per line.
 
-A line is `thread layer name(argument, ...) = result extras`. Only driver calls and notes count here; the runtime stand-in's own lines (rt) say nothing that its driver calls do not say. With
+A line is `thread layer name(argument, ...) = result extras`. Only driver calls and notes
+count here; the runtime stand-in's own lines (rt) say nothing that its driver calls do not say. With
 GPUSIM_LOG_ADDRESSES=1 a line also has
 
 - addresses that the default log leaves out: host+1402 pageable, r+1402 registered, v+1402 mapped by

@@ -46,7 +46,8 @@ class Ordering:
         self.hosts = {}             # thread -> [actor, clock, count]
         self.current = collections.defaultdict(list)  # thread -> stack of contexts
         self.streams = {}           # handle, or (kind, context, thread) -> Stream
-        self.of_context = collections.defaultdict(list)
+        self.of_context = collections.defaultdict(list)  # context -> its streams
+        self.joining = collections.defaultdict(list)     # of these, the legacy one and the blocking ones
         self.events = {}            # handle -> clock or Capture
         self.graphs, self.executables = {}, {}
 
@@ -93,6 +94,8 @@ class Ordering:
         self.kinds[stream.actor] = kind
         self.streams[handle] = stream
         self.of_context[context].append(stream)
+        if kind != "non-blocking":
+            self.joining[context].append(stream)
         return stream
 
     def stream(self, call, handle):
@@ -116,8 +119,8 @@ class Ordering:
         all wait on it. Per-thread streams are blocking ones."""
         clock = stream.clock
         if stream.kind != "non-blocking":
-            for other in self.of_context[stream.context]:
-                if stream.kind == "legacy" and other.kind != "non-blocking" or other.kind == "legacy":
+            for other in self.joining[stream.context]:
+                if "legacy" in (stream.kind, other.kind):
                     clock = join(clock, other.clock)
         return clock
 
