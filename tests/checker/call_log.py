@@ -5,7 +5,8 @@ count here; the runtime stand-in's own lines (rt) say nothing that its driver ca
 GPUSIM_LOG_ADDRESSES=1 a line also has
 
 - addresses that the default log leaves out: host+1402 pageable, r+1402 registered, v+1402 mapped by
-  cuMemMap; d5+64 device, q5+64 from a pool, m5+64 managed and p5+64 page-locked memory are ordinals,
+  cuMemMap; d5+64 device, q5+64 from a pool, m5+64 managed, i5+64 another process's and
+  p5+64 page-locked memory are ordinals,
 - `_per_thread` behind the name of a call whose stream 0 is the thread's own,
 - as extras the handle or memory that the call made (s3, e1, c1, d5+0, g1402), and what its work accesses
   where the arguments do not show it: `reads d5+0:40`, `writes d5+0:4*3/16` (3 rows of 4 bytes, 16 apart),

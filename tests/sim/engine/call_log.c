@@ -2,9 +2,9 @@
  *
  * Handles and addresses are written as ordinals of their creation, host memory by its kind:
  * s3 stream, e3 event, c1 context, d5+64 device allocation, p2+0 page-locked, r2+0 registered,
- * m1+0 managed, host. Text of the runtime stand-in goes through the same hands.
- * GPUSIM_LOG_ADDRESSES=1 adds what tests/checker/call_log.py describes.
- * Thread rule: sim_lock or its own lock. Failure rule: a log that cannot be opened is off.
+ * m1+0 managed, i1+0 another process's, host. Text of the runtime stand-in goes through the same
+ * hands. GPUSIM_LOG_ADDRESSES=1 adds what tests/checker/call_log.py describes. Thread rule:
+ * sim_lock or its own lock. Failure rule: a log that cannot be opened is off.
  */
 #include "engine.h"
 
@@ -57,7 +57,9 @@ void sim_log_line(const char *layer, const char *name, const char *args, int res
 
 static void name_address(char *text, size_t size, uint64_t address)
 {
-    static const char letters[] = {'?', 'd', 'q', 'v', 'm', 'p', 'r'};
+    static const char letters[] = {
+        [SIM_UNKNOWN] = '?', [SIM_DEVICE] = 'd',   [SIM_POOL] = 'q',   [SIM_VMM] = 'v',
+        [SIM_MANAGED] = 'm', [SIM_IMPORTED] = 'i', [SIM_PINNED] = 'p', [SIM_REGISTERED] = 'r'};
     struct sim_range range;
     if (address == 0)
         snprintf(text, size, "0");
