@@ -137,7 +137,7 @@ static void run_op(uint32_t index)
              cuStreamWriteValue32(handle_of(op), world.blocks[op->out[0]].address + op->host_offset,
                                   op->value, 0));
     else if (op->kind == RELEASE)
-        world.calls[op->partner].let_go = 1;
+        run_release(&program->ops[op->partner], &world.calls[op->partner]);
     else if (op->kind <= GRAPH_DESTROY)
         run_graph(op, result);
     else if (op->kind == WRONG)
@@ -231,6 +231,9 @@ void execute_start(void)
             give_up("no peer access");
         warm_up(device);
     }
+    if (cuMemHostAlloc((void **)&world.gate, sizeof(*world.gate), CU_MEMHOSTALLOC_DEVICEMAP))
+        give_up("no page-locked memory");
+    *world.gate = 0;
     for (uintptr_t me = 1; me < THREADS; me++)
         if (pthread_create(&thread, NULL, thread_loop, (void *)me) != 0)
             give_up("no thread");

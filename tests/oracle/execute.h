@@ -37,6 +37,8 @@ struct world {
     CUgraphExec graphs[GRAPHS];
     size_t free_bytes[2]; /* at the program's start */
     uint64_t turns[STREAMS];
+    volatile uint32_t *gate; /* page-locked: what a stream waits for */
+    uint32_t gate_value;
     struct call *calls;
     struct result *results;
     void *kept[OPS_MOST]; /* sources that stay protected until the end */
@@ -69,6 +71,7 @@ void free_block(unsigned block, struct result *result);
 void run_fill(const struct op *op, struct result *result);
 void run_kernel(const struct op *op, struct result *result);
 void run_host_call(const struct op *op, struct call *call, struct result *result);
+void run_release(const struct op *hold, struct call *call);
 void run_graph(const struct op *op, struct result *result);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "execute.h"
 
+#include "gpusim.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -189,13 +191,36 @@ static void pointer_info(const struct op *op, struct result *result)
     result->value = result->value << 8 | attributes.type;
 }
 
+/* Makes the bytes visible to agents that no stream orders: another process, a device on the bus. */
+static void share(const struct op *op, struct result *result)
+{
+    CUdeviceptr address = world.blocks[op->in[0]].address;
+    CUipcMemHandle handle;
+    unsigned yes = 1;
+    note(result, op->mode == 0
+                     ? (int)cuIpcGetMemHandle(&handle, address)
+                     : (int)cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address));
+}
+
+static void peek(const struct op *op, struct result *result)
+{
+    static char buffer[4 << 20];
+    const struct memory *memory = &world.blocks[op->in[0]];
+    note(result, gpusim_peek(memory->address, buffer, memory->bytes) ? 0 : -1);
+    result->value = hash_bytes(0, buffer, memory->bytes);
+}
+
 void run_question(const struct op *op, struct result *result)
 {
     size_t available = 0, total = 0;
-    if (op->kind == POINTER_INFO) {
+    if (op->kind == POINTER_INFO)
         pointer_info(op, result);
+    else if (op->kind == SHARE)
+        share(op, result);
+    else if (op->kind == PEEK)
+        peek(op, result);
+    if (op->kind != MEMORY_INFO)
         return;
-    }
     note(result, op->form ? (int)cudaMemGetInfo(&available, &total)
                           : (int)cuMemGetInfo(&available, &total));
     result->value = total ^ (world.free_bytes[op->device] - available);

@@ -87,6 +87,11 @@ void run_host_call(const struct op *op, struct call *call, struct result *result
 {
     CUstream stream = handle_of(op);
     *call = (struct call){.result = result, .value = op->value};
+    if (op->kind == HOLD && op->form) {
+        note(result, cuStreamWaitValue32(stream, (CUdeviceptr)world.gate, ++world.gate_value,
+                                         CU_STREAM_WAIT_VALUE_GEQ));
+        return;
+    }
     if (op->kind == HOLD) {
         note(result, cuLaunchHostFunc(stream, wait_for_host, call));
         return;
@@ -103,6 +108,14 @@ void run_host_call(const struct op *op, struct call *call, struct result *result
         note(result, cuStreamAddCallback(stream, stream_callback, call, 0));
     else
         note(result, (int)cudaLaunchHostFunc(stream, host_function, call));
+}
+
+void run_release(const struct op *hold, struct call *call)
+{
+    if (hold->form)
+        *world.gate = world.gate_value;
+    else
+        call->let_go = 1;
 }
 
 /* --- graphs --- */

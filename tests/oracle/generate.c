@@ -215,8 +215,11 @@ static void step(struct maker *maker)
     else {
         struct op op = choose_work(maker);
         bool large = op.kind == UPLOAD_FRESH && op.bytes > SMALL_BYTES;
-        if (emit(maker, op) && large && chance(maker, 50))
+        bool done = emit(maker, op);
+        if (done && large && chance(maker, 50))
             make_witness(maker, op);
+        else if (done && op.kind == HOST_CALL && chance(maker, 50))
+            make_chain(maker, op);
     }
 }
 

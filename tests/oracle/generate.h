@@ -33,6 +33,7 @@ struct op make_fill(struct maker *maker, unsigned block);
 /* generate_groups.c: groups of operations that belong together */
 void make_capture(struct maker *maker);
 void make_hold(struct maker *maker);
+void make_chain(struct maker *maker, struct op call);
 void make_witness(struct maker *maker, struct op copy);
 void make_block(struct maker *maker, unsigned block);
 void renew_block(struct maker *maker);

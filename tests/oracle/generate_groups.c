@@ -87,7 +87,7 @@ void make_hold(struct maker *maker)
         return;
     emit(maker, (struct op){.kind = CONTEXT_SYNC});
     emit(maker, (struct op){.kind = CONTEXT_SYNC, .device = 1});
-    if (!emit(maker, (struct op){.kind = HOLD, .stream = (uint8_t)held}))
+    if (!emit(maker, (struct op){.kind = HOLD, .stream = (uint8_t)held, .form = chance(maker, 40)}))
         return;
     uint32_t begin = maker->program->count - 1;
     maker->tied = true;
@@ -115,6 +115,11 @@ void make_witness(struct maker *maker, struct op copy)
     if (chance(maker, 30)) {
         emit(maker,
              (struct op){.kind = STREAM_QUERY, .stream = copy.stream, .form = chance(maker, 40)});
+        return;
+    }
+    if (order_is_shared(maker->order, copy.out[0]) && chance(maker, 60)) {
+        struct op peek = {.kind = PEEK, .in = {copy.out[0]}, .in_count = 1};
+        emit(maker, peek);
         return;
     }
     if (chance(maker, 20)) {
@@ -147,6 +152,25 @@ void make_witness(struct maker *maker, struct op copy)
     }
 }
 
+/* What a host function wrote is sent by a stream that comes after it. */
+void make_chain(struct maker *maker, struct op call)
+{
+    unsigned to = draw_block(maker, true);
+    uint32_t bytes = order_bytes(maker->order, call.out[0]);
+    if (to == BLOCKS || order_bytes(maker->order, to) < bytes)
+        return;
+    struct op copy = {
+        .kind = UPLOAD, .stream = call.stream, .bytes = bytes, .in_count = 1, .out_count = 1};
+    copy.in[0] = call.out[0];
+    copy.out[0] = (uint8_t)to;
+    if (!order_stream_blocks(maker->order, call.stream) && chance(maker, 40))
+        copy.stream = (uint8_t)draw_stream(maker);
+    else if (order_stream_blocks(maker->order, call.stream) && chance(maker, 40))
+        copy.stream = (uint8_t)order_stream_device(maker->order, call.stream); /* legacy */
+    settle_copy_form(maker, &copy);
+    emit(maker, copy);
+}
+
 /* --- renewal --- */
 
 static void renew_device_block(struct maker *maker, unsigned block)
@@ -156,7 +180,7 @@ static void renew_device_block(struct maker *maker, unsigned block)
     uint32_t kind = draw(maker, 100);
     op.mode = kind < 45 ? PLAIN : kind < 60 ? PLAIN_RUNTIME : kind < 80 ? POOL : POOL_RUNTIME;
     op.bytes = sizes[draw(maker, sizeof(sizes) / sizeof(*sizes))];
-    if (chance(maker, 2))
+    if (chance(maker, 3))
         op.bytes = 1200000;
     if (kind == 99 && chance(maker, 50)) {
         op.mode = VIRTUAL;

@@ -173,8 +173,13 @@ static struct op make_question(struct maker *maker)
     }
     op.in[0] = (uint8_t)block;
     op.in_count = 1;
+    op.kind = chance(maker, 60) ? PEEK : SHARE;
+    op.mode = chance(maker, 20);
+    if (kind < 60 && block < DEVICE_BLOCKS)
+        return op;
     op.kind = POINTER_INFO;
-    if (kind < 75 || block >= DEVICE_BLOCKS)
+    op.mode = 0;
+    if (kind < 80 || block >= DEVICE_BLOCKS)
         return block == BLOCKS ? nothing : op;
     op.kind = WRONG;
     op.mode = (uint8_t)draw(maker, WRONG_CALLS);

@@ -65,6 +65,8 @@ enum { LEGACY_0, LEGACY_1, OF_THREAD_0, OF_THREAD_2 = OF_THREAD_0 + THREADS - 1,
     KIND(RELEASE, "the host lets it go")                                                           \
     KIND(MEMORY_INFO, "memory info")                                                               \
     KIND(POINTER_INFO, "pointer attributes")                                                       \
+    KIND(SHARE, "memory is shared")                                                                \
+    KIND(PEEK, "another agent reads")                                                              \
     KIND(WRONG, "a call that must fail")
 
 enum op_kind {
@@ -132,7 +134,9 @@ bool order_graph_lives(const struct order *order, unsigned graph);
 unsigned order_stream_device(const struct order *order, unsigned stream);
 unsigned order_event_device(const struct order *order, unsigned event);
 uint32_t order_bytes(const struct order *order, unsigned block);
-unsigned order_memory(const struct order *order, unsigned block); /* device_memory, host_memory */
+/* device_memory or host_memory */
+unsigned order_memory(const struct order *order, unsigned block);
+bool order_is_shared(const struct order *order, unsigned block);
 bool order_has_race(const struct order *order);
 
 /* --- program.c --- */

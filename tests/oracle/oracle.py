@@ -81,22 +81,30 @@ def ranges(numbers):
     return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in parts)
 
 
+def choice(adversary, keep=None, without=None):
+    """The options that say which schedule and which operations."""
+    words = ["--adversary", adversary] + ([] if keep is None else ["--keep", ranges(keep)])
+    return words + (["--without", without] if without else [])
+
+
 def run(setting, seeds, ops, adversary=0, keep=None, without=None):
     """Seed -> hash, "race", "hang" or "crash ...": of a program that ends its process the others go on."""
-    found, left = {}, list(seeds)
-    words = ["--adversary", adversary] + ([] if keep is None else ["--keep", ranges(keep)])
-    words += ["--without", without] if without else []
+    found, left, words = {}, list(seeds), choice(adversary, keep, without)
     while left:
         done = setting.call("run", left[0], len(left), ops, *words, timeout=setting.limit_s + 20 * len(left))
+        before = len(left)
         for line in done.stdout.splitlines():
             word, seed, result = line.split()
             found[int(seed)] = result
-        if done.returncode == 2:
-            raise RuntimeError(done.stderr[-2000:])
         left = [seed for seed in left if seed not in found]
-        if left and done.returncode != 3:
-            found[left.pop(0)] = f"crash {done.returncode}"
+        stopped = done.returncode == 3 or (done.returncode == 2 and len(left) < before)
+        if left and not stopped:  # 2: the one before may have left a context with an error
+            found[left.pop(0)] = f"crash {done.returncode} {done.stderr[-200:]}".strip()
     return found
+
+
+def ran(result):
+    return result.split()[0] not in ("hang", "crash")
 
 
 @dataclasses.dataclass
@@ -110,6 +118,8 @@ class Verdict:
 def compare(settings, seeds, ops, plain=(0, 1, 2), without=None):
     """Plain runs under each adversary of `plain`; each setting (adversary -> Setting) against them."""
     runs = [run(Setting(), seeds, ops, adversary, without=without) for adversary in plain]
+    lost = {seed: found[seed] for found in runs for seed in seeds if not ran(found[seed])}
+    assert not lost, f"without the library: {lost}"
     racy = [seed for seed in seeds if len({found[seed] for found in runs}) > 1 or runs[0][seed] == "race"]
     changed = {}
     for adversary, setting in settings.items():
@@ -123,29 +133,33 @@ def compare(settings, seeds, ops, plain=(0, 1, 2), without=None):
 # --- making a failure small ---
 
 
-def fails(setting, seed, ops, adversary, keep):
+def fails(setting, seed, ops, adversary, keep, without=None):
     """Does the library change what is left of the program? Not where that has a race."""
-    plain = run(Setting(limit_s=setting.limit_s), [seed], ops, adversary, keep)[seed]
-    if plain in ("race", "hang") or plain.startswith("crash"):
+    plain = run(Setting(limit_s=setting.limit_s), [seed], ops, adversary, keep, without)[seed]
+    if plain == "race" or not ran(plain):
         return False
-    return run(setting, [seed], ops, adversary, keep)[seed] != plain
+    return run(setting, [seed], ops, adversary, keep, without)[seed] != plain
 
 
-def shrink(setting, seed, ops, adversary):
+def shrink(setting, seed, ops, adversary, without=None):
     """The smallest set of operations that still fails, as far as taking parts out leads to it."""
     setting = dataclasses.replace(setting, limit_s=min(setting.limit_s, 10))
+
+    def still(keep):
+        return fails(setting, seed, ops, adversary, keep, without)
+
     low, high = 0, ops
     while high - low > 1:  # the shortest beginning that fails
         middle = (low + high) // 2
-        low, high = (low, middle) if fails(setting, seed, ops, adversary, range(middle)) else (middle, high)
+        low, high = (low, middle) if still(range(middle)) else (middle, high)
     keep, part = list(range(high)), max(high // 2, 1)
-    if not fails(setting, seed, ops, adversary, keep):
+    if not still(keep):
         keep, part = list(range(ops)), max(ops // 2, 1)
     while True:
         smaller, at = False, len(keep)
         while at > 0:  # from the end: what comes later needs what comes before
             left = keep[:max(at - part, 0)] + keep[at:]
-            if fails(setting, seed, ops, adversary, left):
+            if still(left):
                 keep, smaller = left, True
             at -= part
         if part == 1 and not smaller:
@@ -153,9 +167,9 @@ def shrink(setting, seed, ops, adversary):
         part = max(part // 2, 1)
 
 
-def explain(setting, seed, ops, adversary, keep):
+def explain(setting, seed, ops, adversary, keep, without=None):
     """The program as text with what was seen, plain and under the library, and the commands to see it again."""
-    words = ["trace", seed, ops, "--adversary", adversary, "--keep", ranges(keep)]
+    words = ["trace", seed, ops, *choice(adversary, keep, without)]
     plain = Setting(limit_s=setting.limit_s).call(*words, timeout=300)
     other = setting.call(*words, timeout=300)
     text = [f"program {seed}, {len(keep)} of {ops} operations, adversary {adversary}; plain:", plain.stdout,

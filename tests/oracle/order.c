@@ -108,6 +108,7 @@ static struct touch touch_of(const struct order *order, const struct op *op)
     case DEVICE_FREE:
         return touch_of_free(order, op);
     case HOST_READ:
+    case PEEK:
         return (struct touch){.host_read = in};
     case HOST_FREE:
     case HOST_REGISTER:
@@ -448,6 +449,9 @@ void order_apply(struct order *order, struct op *op)
     case HOST_UNREGISTER:
         order->blocks[op->out[0]].kind = op->kind == HOST_REGISTER ? REGISTERED : MAPPED;
         forget_in_graphs(order, op->out[0]);
+        break;
+    case SHARE:
+        order->blocks[op->in[0]].shared = true;
         break;
     case CAPTURE_END:
         apply_capture_end(order, op);

@@ -26,7 +26,7 @@ struct event {
 };
 
 struct block {
-    bool live;
+    bool live, shared; /* shared: agents without a stream may read it */
     uint8_t kind, device;
     uint32_t bytes;
     struct point writer; /* the last one */

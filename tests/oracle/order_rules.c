@@ -146,6 +146,10 @@ static bool memory_legal(const struct order *order, const struct op *op)
         return kind == REGISTERED;
     case WRITE_VALUE:
         return !is_device_block(op->out[0]) && !is_pageable(kind);
+    case SHARE: /* only what cuMemAlloc gives can be exported */
+        return order->blocks[op->in[0]].kind <= PLAIN_RUNTIME;
+    case PEEK:
+        return order->blocks[op->in[0]].shared;
     case WRONG: /* what lies behind a mapping may be another one */
         return op->mode != TOO_LONG || order->blocks[op->in[0]].kind != VIRTUAL;
     case DEVICE_FREE:
@@ -304,6 +308,11 @@ uint32_t order_bytes(const struct order *order, unsigned block)
 unsigned order_memory(const struct order *order, unsigned block)
 {
     return order->blocks[block].kind;
+}
+
+bool order_is_shared(const struct order *order, unsigned block)
+{
+    return order->blocks[block].shared;
 }
 
 bool order_has_race(const struct order *order)

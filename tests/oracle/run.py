@@ -21,7 +21,7 @@ def check(args, out):
     settings = {a: oracle.boost(f"{out}/{a}-%p") for a in args.adversaries}
     for first in range(args.seed, args.seed + args.programs, CHUNK):
         seeds = range(first, min(first + CHUNK, args.seed + args.programs))
-        verdict = oracle.compare(settings, seeds, args.ops, range(args.plain))
+        verdict = oracle.compare(settings, seeds, args.ops, range(args.plain), args.without)
         programs, racy = programs + verdict.programs, racy + len(verdict.racy)
         changed.update(verdict.changed)
         print(f"{programs} programs of {args.ops} operations, {racy} racy, {len(changed)} changed", flush=True)
@@ -39,14 +39,15 @@ def main():
     parser.add_argument("--plain", type=int, default=5, help="adversaries of the plain runs")
     parser.add_argument("--adversaries", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of the runs under it")
     parser.add_argument("--shrink", type=int, default=3, help="how many failures are made small")
+    parser.add_argument("--without", help="calls that must fail, to be left out: too-long,bad-kind,...")
     args = parser.parse_args()
     oracle.build()
     with tempfile.TemporaryDirectory(prefix="oracle-") as out:
         changed = check(args, out)
         for seed, adversary in list(changed.items())[:args.shrink]:
             setting = oracle.boost("none")
-            keep = oracle.shrink(setting, seed, args.ops, adversary)
-            print(oracle.explain(setting, seed, args.ops, adversary, keep))
+            keep = oracle.shrink(setting, seed, args.ops, adversary, args.without)
+            print(oracle.explain(setting, seed, args.ops, adversary, keep, args.without))
     return 1 if changed else 0
 
 

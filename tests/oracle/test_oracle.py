@@ -18,25 +18,26 @@ def built():
     return oracle.build()
 
 
-def describe(verdict, setting, ops):
+def describe(verdict, setting, ops, without=None):
     """The first changed program, made small."""
     seed, adversary = next(iter(verdict.changed.items()))
-    keep = oracle.shrink(setting, seed, ops, adversary)
-    return keep, oracle.explain(setting, seed, ops, adversary, keep)
+    keep = oracle.shrink(setting, seed, ops, adversary, without)
+    return keep, oracle.explain(setting, seed, ops, adversary, keep, without)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_the_library_changes_nothing(group, tmp_path):
     seeds = range(1 + group * PROGRAMS, 1 + (group + 1) * PROGRAMS)
-    settings = {a: oracle.boost(tmp_path / f"{a}-%p") for a in (1, 3)}
+    settings = {1: oracle.boost(tmp_path / "small-%p"),
+                3: oracle.boost(tmp_path / "large-%p", GPUBOOST_CHUNK="4M", GPUBOOST_RING="64M")}
     verdict = oracle.compare(settings, seeds, OPS, without=KNOWN)
     records = [oracle.totals(record) for record in tmp_path.iterdir()]
     staged = sum(record["staged_copies"] for record in records)
     print(f"{verdict.programs} programs of {OPS} operations, {len(verdict.racy)} racy, {staged} copies staged")
-    assert not verdict.changed, describe(verdict, oracle.boost("none"), OPS)[1]
+    assert not verdict.changed, describe(verdict, oracle.boost("none"), OPS, KNOWN)[1]
     assert len(verdict.racy) <= PROGRAMS // 50, verdict.racy
     assert staged > 10 * len(settings) * PROGRAMS, "the library hardly acted: this shows nothing"
-    assert all(record["ring_bytes"] <= record["ring_limit_bytes"] <= 2 * 8 << 20 for record in records)
+    assert all(record["ring_bytes"] <= record["ring_limit_bytes"] for record in records)
 
 
 @pytest.fixture(scope="session")
@@ -82,4 +83,4 @@ def test_a_direction_that_is_none():
 
 @pytest.mark.xfail(reason="a copy that is too long writes to its target before it fails", strict=True)
 def test_a_copy_that_is_too_long():
-    assert not oracle.compare({1: oracle.boost("none")}, range(1, 21), OPS, (0,), without="bad-kind").changed
+    assert not oracle.compare({1: oracle.boost("none")}, range(1, 101), OPS, (0,), without="bad-kind").changed
