@@ -1,4 +1,4 @@
-"""The checker on logs that the simulated GPU wrote: small programs on its driver, and torch with the library.
+"""The checker on logs that the simulated GPU wrote: small and random programs on its driver, torch with the library.
 
 As in test_happens_before.py, {} is what makes the order, there or missing.
 """
@@ -12,10 +12,11 @@ import textwrap
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "sim"), str(HERE.parent / "e2e")]
+sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("sim", "e2e", "oracle"))]
 
 import harness  # noqa: E402
 import on_gpusim  # noqa: E402
+import oracle  # noqa: E402
 import sim_environment  # noqa: E402
 from rules import Checker  # noqa: E402
 
@@ -176,3 +177,29 @@ def test_a_careless_library_is_found(tmp_path):
     assert check(plain) and not check(plain, as_seen=True)
     assert not check(safe, as_seen=True)
     assert check(bad, as_seen=True)
+
+
+# --- the oracle's random programs, which are without a race by its own idea of what is ordered ---
+
+def run_random(folder, setting, seed):
+    log = folder / f"log-{seed}"
+    environment = {**setting.environment, "GPUSIM_LOG": log, "GPUSIM_LOG_ADDRESSES": 1}
+    oracle.Setting(setting.library, environment).call("run", seed, 1, 300, timeout=100)
+    return log
+
+
+def test_random_programs(tmp_path):
+    oracle.build()
+    for seed in range(1, 9):
+        for setting in (oracle.Setting(), oracle.boost(tmp_path / f"record-{seed}")):
+            log = run_random(tmp_path, setting, seed)
+            assert log.stat().st_size > 10_000
+            assert check(log, as_seen=True) == []
+            log.unlink()
+
+
+def test_random_programs_under_a_library_that_returns_early(tmp_path):
+    oracle.build()
+    broken = harness.compile_c(tmp_path / "broken.so", oracle.HERE / "broken/broken.c", library=True)
+    logs = [run_random(tmp_path, oracle.Setting(broken, {"BROKEN": "early"}), seed) for seed in range(1, 4)]
+    assert all(check(log, as_seen=True) for log in logs)
