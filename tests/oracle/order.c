@@ -56,106 +56,6 @@ static void clock_of_next(const struct order *order, const struct op *op, uint32
             join(clock, order->streams[s].clock);
 }
 
-/* --- what an operation touches --- */
-
-struct touch {
-    uint32_t read, write;           /* by the stream */
-    uint32_t host_read, host_write; /* by the host, while the call runs */
-};
-
-static uint32_t bit(unsigned block)
-{
-    return 1u << block;
-}
-
-static uint32_t bits(const uint8_t *blocks, unsigned count)
-{
-    uint32_t all = 0;
-    for (unsigned i = 0; i < count; i++)
-        all |= bit(blocks[i]);
-    return all;
-}
-
-/* A pageable source is read while the call runs: of a large copy after the stream's earlier work,
- * of a small one at once. */
-static struct touch touch_of_upload(const struct order *order, const struct op *op)
-{
-    struct touch touch = {.write = bits(op->out, op->out_count)};
-    bool pageable = is_pageable((enum host_memory)order->blocks[op->in[0]].kind);
-    bool captured = order->streams[op->stream].capture != 0;
-    if (pageable && !captured && op->bytes <= SMALL_BYTES)
-        touch.host_read = bit(op->in[0]);
-    else
-        touch.read = bit(op->in[0]);
-    return touch;
-}
-
-static struct touch touch_of_free(const struct order *order, const struct op *op)
-{
-    const struct block *block = &order->blocks[op->out[0]];
-    bool pool = block->kind == POOL || block->kind == POOL_RUNTIME;
-    if (pool && !op->sync)
-        return (struct touch){.write = bit(op->out[0])};
-    return (struct touch){.host_write = bit(op->out[0])};
-}
-
-static struct touch touch_of(const struct order *order, const struct op *op)
-{
-    uint32_t in = bits(op->in, op->in_count), out = bits(op->out, op->out_count);
-    switch (op->kind) {
-    case UPLOAD:
-        return touch_of_upload(order, op);
-    case DEVICE_FREE:
-        return touch_of_free(order, op);
-    case HOST_READ:
-    case PEEK:
-        return (struct touch){.host_read = in};
-    case HOST_FREE:
-    case HOST_REGISTER:
-    case HOST_UNREGISTER:
-    case HOST_FILL:
-        return (struct touch){.host_write = out};
-    case UPLOAD_FRESH:
-    case DOWNLOAD_FRESH:
-    case DOWNLOAD:
-    case DEVICE_COPY:
-    case DEVICE_FILL:
-    case KERNEL:
-    case HOST_CALL:
-    case WRITE_VALUE:
-        return (struct touch){.read = in, .write = out};
-    case GRAPH_LAUNCH:
-        return (struct touch){.read = order->graphs[op->graph].read,
-                              .write = order->graphs[op->graph].write};
-    default:
-        return (struct touch){0};
-    }
-}
-
-static bool is_stream_work(const struct order *order, const struct op *op)
-{
-    switch (op->kind) {
-    case DEVICE_ALLOC:
-        return op->mode == POOL || op->mode == POOL_RUNTIME;
-    case DEVICE_FREE:
-        return touch_of_free(order, op).write != 0;
-    case UPLOAD_FRESH:
-    case UPLOAD:
-    case DOWNLOAD_FRESH:
-    case DOWNLOAD:
-    case DEVICE_COPY:
-    case DEVICE_FILL:
-    case KERNEL:
-    case HOST_CALL:
-    case WRITE_VALUE:
-    case GRAPH_LAUNCH:
-    case HOLD:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* --- conflicts --- */
 
 static bool unordered(const struct block *block, bool write, const uint32_t known[STREAMS],
@@ -212,9 +112,9 @@ static void clock_of_source(const struct order *order, const struct op *op, uint
 
 bool order_conflict(const struct order *order, const struct op *op, struct point *earlier)
 {
-    struct touch touch = touch_of(order, op);
+    struct touch touch = order_touch_of(order, op);
     uint32_t clock[STREAMS], source_clock[STREAMS];
-    if (order->streams[op->stream].capture && is_stream_work(order, op))
+    if (order->streams[op->stream].capture && order_is_work(order, op))
         return branches_meet(order, op->stream, &touch, earlier);
     clock_of_next(order, op, clock);
     clock_of_source(order, op, source_clock);
@@ -224,27 +124,6 @@ bool order_conflict(const struct order *order, const struct op *op, struct point
 }
 
 /* --- waiting --- */
-
-enum wait order_wait_of(const struct order *order, const struct op *op)
-{
-    enum host_memory kind;
-    switch (op->kind) {
-    case UPLOAD_FRESH:
-        return op->bytes > SMALL_BYTES ? WAIT_ALL : op->sync ? WAIT_EARLIER : WAIT_NONE;
-    case UPLOAD:
-        kind = (enum host_memory)order->blocks[op->in[0]].kind;
-        if (!is_pageable(kind))
-            return op->sync ? WAIT_ALL : WAIT_NONE;
-        return op->bytes > SMALL_BYTES ? WAIT_ALL : op->sync ? WAIT_EARLIER : WAIT_NONE;
-    case DOWNLOAD_FRESH:
-        return WAIT_ALL;
-    case DOWNLOAD:
-        kind = (enum host_memory)order->blocks[op->out[0]].kind;
-        return op->sync || is_pageable(kind) ? WAIT_ALL : WAIT_NONE;
-    default:
-        return WAIT_NONE;
-    }
-}
 
 bool order_waits_for(const struct order *order, const struct op *op, struct point point)
 {
@@ -278,7 +157,7 @@ static void note_host(struct order *order, const struct touch *touch)
 static void apply_in_capture(struct order *order, const struct op *op)
 {
     struct capture *capture = &order->capture;
-    struct touch touch = touch_of(order, op);
+    struct touch touch = order_touch_of(order, op);
     capture->read[op->stream] |= touch.read;
     capture->write[op->stream] |= touch.write;
 }
@@ -290,7 +169,7 @@ static void apply_work(struct order *order, const struct op *op)
         apply_in_capture(order, op);
         return;
     }
-    struct touch touch = touch_of(order, op);
+    struct touch touch = order_touch_of(order, op);
     enum wait wait = order_wait_of(order, op);
     if (wait == WAIT_EARLIER)
         join(order->host, own->clock);
@@ -348,7 +227,7 @@ static void apply_alloc(struct order *order, const struct op *op)
     struct block *block = &order->blocks[op->out[0]];
     *block =
         (struct block){.live = true, .kind = op->mode, .device = op->device, .bytes = op->bytes};
-    if (op->kind != DEVICE_ALLOC || !is_stream_work(order, op))
+    if (op->kind != DEVICE_ALLOC || !order_is_work(order, op))
         return;
     apply_work(order, op);
     block->writer = (struct point){op->stream, order->streams[op->stream].count};
@@ -365,7 +244,7 @@ static void forget_in_graphs(struct order *order, unsigned block)
 static void apply_free(struct order *order, const struct op *op)
 {
     struct block *block = &order->blocks[op->out[0]];
-    if (is_stream_work(order, op)) {
+    if (order_is_work(order, op)) {
         apply_work(order, op);
         order->freeing[op->stream] = order->streams[op->stream].count;
     }
@@ -421,7 +300,7 @@ void order_apply(struct order *order, struct op *op)
 {
     struct point earlier;
     order->race = order->race || order_conflict(order, op, &earlier);
-    struct touch touch = touch_of(order, op);
+    struct touch touch = order_touch_of(order, op);
     note_host(order, &touch);
     op->loose = order_is_loose(order, op);
     op->stream_device = order->streams[op->stream].device;
@@ -465,7 +344,7 @@ void order_apply(struct order *order, struct op *op)
         order->held = STREAMS;
         break;
     default:
-        if (is_stream_work(order, op))
+        if (order_is_work(order, op))
             apply_work(order, op);
         else
             apply_object(order, op);

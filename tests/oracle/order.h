@@ -59,6 +59,20 @@ struct order {
     bool race;
 };
 
+/* Blocks as bits. */
+struct touch {
+    uint32_t read, write;           /* by the stream */
+    uint32_t host_read, host_write; /* by the host, while the call runs */
+};
+
+struct touch order_touch_of(const struct order *order, const struct op *op);
+/* Is it put into a stream? */
+bool order_is_work(const struct order *order, const struct op *op);
+static inline uint32_t bit(unsigned block)
+{
+    return 1u << block;
+}
+
 bool order_is_loose(const struct order *order, const struct op *op);
 enum wait order_wait_of(const struct order *order, const struct op *op);
 bool order_waits_for(const struct order *order, const struct op *op, struct point point);
