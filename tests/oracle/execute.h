@@ -55,6 +55,9 @@ static inline void note(struct result *result, int code)
         result->code = code;
 }
 
+/* The host reads or writes its memory: tests/checker cannot see that in the log of calls. */
+void fill_noted(void *at, size_t bytes, uint64_t value);
+uint64_t hash_noted(uint64_t hash, const void *at, size_t bytes);
 /* The stream's handle, for the functions with and without per-thread default streams. */
 CUstream handle_of(const struct op *op);
 

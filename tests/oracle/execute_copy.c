@@ -183,7 +183,7 @@ void run_copy(const struct op *op, struct result *result)
     c.to = world.blocks[op->out[0]].address + (down ? op->host_offset : op->offset);
     note(result, copy(op, &c));
     if (down && (op->sync || is_pageable(world.blocks[op->out[0]].kind))) /* it is there now */
-        result->value = hash_bytes(result->value, (void *)c.to, c.bytes);
+        result->value = hash_noted(result->value, (void *)c.to, c.bytes);
 }
 
 /* --- what must fail --- */

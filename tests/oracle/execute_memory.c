@@ -10,6 +10,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
+void fill_noted(void *at, size_t bytes, uint64_t value)
+{
+    gpusim_note_access(at, bytes, true);
+    fill_bytes(at, bytes, value);
+}
+
+uint64_t hash_noted(uint64_t hash, const void *at, size_t bytes)
+{
+    gpusim_note_access(at, bytes, false);
+    return hash_bytes(hash, at, bytes);
+}
+
 /* --- devices --- */
 
 static int map_virtual(struct memory *memory, unsigned device)
@@ -108,7 +120,7 @@ static void host_alloc(const struct op *op, struct result *result)
     if (!memory->base)
         give_up("no host memory: %d", result->code);
     memory->address = (CUdeviceptr)memory->base + odd;
-    fill_bytes(memory->base, memory->base_bytes, op->value);
+    fill_noted(memory->base, memory->base_bytes, op->value);
 }
 
 static void host_free(struct memory *memory, bool runtime, struct result *result)
@@ -152,10 +164,10 @@ void run_host_memory(const struct op *op, struct result *result)
         memory->kind = MAPPED;
         break;
     case HOST_FILL:
-        fill_bytes((void *)memory->address, memory->bytes, op->value);
+        fill_noted((void *)memory->address, memory->bytes, op->value);
         break;
     default:
-        result->value = hash_bytes(0, (void *)memory->address, memory->bytes);
+        result->value = hash_noted(0, (void *)memory->address, memory->bytes);
     }
 }
 

@@ -55,8 +55,8 @@ void run_kernel(const struct op *op, struct result *result)
 
 static void do_call(struct call *call)
 {
-    uint64_t seen = hash_bytes(call->value, call->from, call->from_bytes);
-    fill_bytes(call->to, call->to_bytes, seen);
+    uint64_t seen = hash_noted(call->value, call->from, call->from_bytes);
+    fill_noted(call->to, call->to_bytes, seen);
     call->result->value = hash_bytes(call->result->value ^ seen, call->turn, 8);
     ++*call->turn;
 }
