@@ -180,8 +180,8 @@ static void renew_device_block(struct maker *maker, unsigned block)
     uint32_t kind = draw(maker, 100);
     op.mode = kind < 45 ? PLAIN : kind < 60 ? PLAIN_RUNTIME : kind < 80 ? POOL : POOL_RUNTIME;
     op.bytes = sizes[draw(maker, sizeof(sizes) / sizeof(*sizes))];
-    if (chance(maker, 3))
-        op.bytes = 1200000;
+    if (chance(maker, 4))
+        op.bytes = chance(maker, 80) ? 300000 : 1200000; /* more than one piece of a ring */
     if (kind == 99 && chance(maker, 50)) {
         op.mode = VIRTUAL;
         op.bytes = 2 << 20;

@@ -181,6 +181,9 @@ static struct op make_question(struct maker *maker)
     op.mode = 0;
     if (kind < 80 || block >= DEVICE_BLOCKS)
         return block == BLOCKS ? nothing : op;
+    for (int i = 0; i < 16 && order_bytes(maker->order, op.in[0]) < 300000; i++)
+        if ((block = draw_block(maker, true)) < BLOCKS)
+            op.in[0] = (uint8_t)block;
     op.kind = WRONG;
     op.mode = (uint8_t)draw(maker, WRONG_CALLS);
     op.bytes = 70000 + draw(maker, 70000);
