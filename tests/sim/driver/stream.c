@@ -118,7 +118,7 @@ CUresult drv_cuStreamQuery(CUstream handle)
     CUresult result = may_look_at(stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sim_query_op(sim_stream_last(stream)))
+    if (!sim_query_op(sim_stream_pending(stream)))
         return CUDA_ERROR_NOT_READY;
     return stream->context->sticky;
 }

@@ -252,6 +252,8 @@ void sim_wait_device(struct sim_device *device);
 bool sim_query_op(struct sim_op *op);
 /* An operation that is done when everything submitted so far to the stream is; NULL: it is. */
 struct sim_op *sim_stream_last(struct sim_stream *stream);
+/* One of those that a query of the stream is about and that is not done; NULL: it is. */
+struct sim_op *sim_stream_pending(const struct sim_stream *stream);
 
 /* --- the two clocks --- */
 

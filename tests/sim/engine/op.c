@@ -260,6 +260,26 @@ struct sim_op *sim_stream_last(struct sim_stream *stream)
     return stream->tail && stream->tail->state != SIM_DONE ? stream->tail : NULL;
 }
 
+static struct sim_op *first_pending(const struct sim_stream *s)
+{
+    for (; s; s = s->next_in_context)
+        if (s->live && s->blocking && s->tail && s->tail->state != SIM_DONE)
+            return s->tail;
+    return NULL;
+}
+
+/* To ask is no action in the stream: it leaves nothing there that could be asked about next. */
+struct sim_op *sim_stream_pending(const struct sim_stream *stream)
+{
+    const struct sim_context *context = stream->context;
+    if (stream->tail && stream->tail->state != SIM_DONE)
+        return stream->tail;
+    if (stream != context->legacy)
+        return NULL;
+    struct sim_op *pending = first_pending(context->streams);
+    return pending ? pending : first_pending(context->per_thread);
+}
+
 void sim_wait_stream(struct sim_stream *stream)
 {
     struct sim_op *last = sim_stream_last(stream);
