@@ -8,11 +8,12 @@
  * returns when the last byte has arrived. policies/README.md has the proof.
  * Thread rule: the application's thread. Failure rule: decline, count why, make the real call.
  */
+#include "owe.h"
 #include "policy.h"
 
 #include "capture.h"
-#include "copy_place.h"
 #include "counters.h"
+#include "debt.h"
 #include "driver_api.h"
 #include "pinned.h"
 #include "ranges.h"
@@ -42,31 +43,12 @@ static bool declines(gb_counter *why)
  * questions waits or creates anything. */
 static bool is_ours(const struct gb_call *call, const struct gb_copy *copy)
 {
-    CUcontext context = NULL;
-    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE)
         return declines(&gb_counters.h2d_registered);
     if (!is_warm(copy->bytes))
         return declines(&gb_counters.h2d_warming);
-    if (!gb_driver_ready() || !call->stream ||
-        gb_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context != call->stream->context)
-        return declines(&gb_counters.h2d_context);
-    if (gb_capture_is_open() ||
-        gb_driver.cuStreamIsCapturing(call->handle, &capturing) != CUDA_SUCCESS ||
-        capturing != CU_STREAM_CAPTURE_STATUS_NONE)
-        return declines(&gb_counters.h2d_capture);
-    switch (gb_copy_place(call->handle, context, copy)) {
-    case GB_PLACE_FITS:
-        return true;
-    case GB_PLACE_CONTEXT:
-        return declines(&gb_counters.h2d_context);
-    case GB_PLACE_COHERENT:
-        return declines(&gb_counters.h2d_coherent);
-    case GB_PLACE_SOURCE:
-        return declines(&gb_counters.h2d_registered);
-    default:
-        return declines(&gb_counters.h2d_destination);
-    }
+    gb_counter *why = gb_why_not_place(call, copy);
+    return !why || declines(why);
 }
 
 /* What is known of the work that the stream had before the copy. */
@@ -75,18 +57,25 @@ struct earlier {
     uint64_t start_ns, done_ns;
 };
 
+/* The chunks that a copy may use, the one longest with the GPU first. */
+struct chunks {
+    struct gb_pinned_chunk *at[GB_RING_CHUNKS_MAX];
+    uint32_t count;
+};
+
 static void note_done(struct earlier *earlier)
 {
     earlier->event = NULL;
     earlier->done_ns = gb_now_ns();
 }
 
-/* Waits until the GPU has read a chunk: first for what came before, to know when that was done. */
-static bool reclaim(struct gb_pinned_chunk *chunk, struct earlier *earlier)
+/* Waits until the GPU has read a chunk; one that this copy has sent is behind all earlier work:
+ * then first for that, to know when it was done. */
+static bool reclaim(struct gb_pinned_chunk *chunk, bool is_of_this_copy, struct earlier *earlier)
 {
     if (!chunk->in_use)
         return true;
-    if (earlier->event) {
+    if (is_of_this_copy && earlier->event) {
         if (gb_real.f.cuEventSynchronize(earlier->event) != CUDA_SUCCESS)
             return false;
         note_done(earlier);
@@ -97,14 +86,39 @@ static bool reclaim(struct gb_pinned_chunk *chunk, struct earlier *earlier)
     return true;
 }
 
+/* A chunk on its way in another stream is not waited for: that stream may need us to go on. */
+static struct chunks usable_chunks(struct gb_pinned_ring *ring, const struct gb_stream *stream)
+{
+    struct chunks chunks = {.count = 0};
+    for (uint32_t i = 0; i < ring->count; i++) {
+        struct gb_pinned_chunk *chunk = &ring->chunks[(ring->next + i) % ring->count];
+        bool is_foreign = chunk->stream && chunk->stream != stream;
+        if (chunk->in_use && is_foreign && gb_real.f.cuEventQuery(chunk->sent) == CUDA_SUCCESS)
+            chunk->in_use = false;
+        if (!chunk->in_use || !is_foreign)
+            chunks.at[chunks.count++] = chunk;
+    }
+    return chunks;
+}
+
+/* Where the pieces go: to the destination on the caller's stream, or through device memory of ours
+ * on a stream of ours (hop.h). */
+struct route {
+    CUdeviceptr dst;
+    CUstream handle;
+    struct gb_stream *stream; /* NULL: ours, which waits for nothing but the link */
+    struct gb_hop_region *region;
+};
+
 static bool send_piece(struct gb_pinned_chunk *chunk, CUdeviceptr dst, const uint8_t *src,
-                       size_t bytes, CUstream stream)
+                       size_t bytes, const struct route *route)
 {
     memcpy(chunk->memory, src, bytes);
-    if (gb_real.f.cuMemcpyHtoDAsync_v2(dst, chunk->memory, bytes, stream) != CUDA_SUCCESS)
+    if (gb_real.f.cuMemcpyHtoDAsync_v2(dst, chunk->memory, bytes, route->handle) != CUDA_SUCCESS)
         return false;
     chunk->in_use = true;
-    return gb_real.f.cuEventRecord(chunk->sent, stream) == CUDA_SUCCESS;
+    chunk->stream = route->stream;
+    return gb_real.f.cuEventRecord(chunk->sent, route->handle) == CUDA_SUCCESS;
 }
 
 /* Pieces grow from small to a whole chunk and shrink again: at both ends of a copy one of the host
@@ -120,17 +134,19 @@ static size_t next_piece(size_t piece, size_t left, size_t chunk_bytes, bool str
     return bytes < left ? bytes : left;
 }
 
-static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CUstream stream,
-                     struct earlier *earlier)
+static bool send_all(struct gb_pinned_ring *ring, const struct chunks *chunks,
+                     const struct route *route, const struct gb_copy *copy, struct earlier *earlier)
 {
-    CUdeviceptr dst = (CUdeviceptr)(uintptr_t)copy->dst;
+    CUdeviceptr dst = route->dst;
     const uint8_t *src = copy->src;
     size_t left = copy->bytes, piece = END_PIECE_BYTES;
     for (uint32_t i = 0; left; i++) {
-        struct gb_pinned_chunk *chunk = &ring->chunks[i % ring->count];
-        size_t bytes = next_piece(piece, left, ring->chunk_bytes, earlier->event);
-        if (!reclaim(chunk, earlier) || !send_piece(chunk, dst, src, bytes, stream))
+        struct gb_pinned_chunk *chunk = chunks->at[i % chunks->count];
+        size_t bytes = next_piece(piece, left, ring->chunk_bytes, earlier->event && !route->region);
+        if (!reclaim(chunk, i >= chunks->count && !route->region, earlier) ||
+            !send_piece(chunk, dst, src, bytes, route))
             return false;
+        ring->next = (uint32_t)(chunk - ring->chunks + 1) % ring->count;
         if (earlier->event && gb_real.f.cuEventQuery(earlier->event) == CUDA_SUCCESS)
             note_done(earlier);
         dst += bytes, src += bytes, left -= bytes;
@@ -139,57 +155,126 @@ static bool send_all(struct gb_pinned_ring *ring, const struct gb_copy *copy, CU
     return true;
 }
 
-/* The ring may be handed on only when the GPU has read all of it. */
-static bool wait_for_all(struct gb_pinned_ring *ring, struct earlier *earlier)
+static bool wait_for_all(const struct chunks *chunks, struct earlier *earlier)
 {
     bool ok = true;
-    for (uint32_t i = 0; i < ring->count; i++)
-        ok = reclaim(&ring->chunks[i], earlier) && ok;
+    for (uint32_t i = 0; i < chunks->count; i++)
+        ok = reclaim(chunks->at[i], true, earlier) && ok;
     return ok;
 }
 
 /* After an error: an event that was not recorded or not waited for proves nothing, the stream does.
  * Where that cannot be waited for either, the context is lost, and the ring with it. */
-static void settle(struct gb_pinned_ring *ring, CUstream stream)
+static void settle(struct gb_pinned_ring *ring, const struct chunks *chunks, CUstream stream)
 {
-    ring->refused = gb_real.f.cuStreamSynchronize(stream) != CUDA_SUCCESS;
-    for (uint32_t i = 0; i < ring->count; i++)
-        ring->chunks[i].in_use = false;
+    ring->refused =
+        gb_real.f.cuStreamSynchronize(stream) != CUDA_SUCCESS ||
+        (ring->hop.stream && gb_real.f.cuStreamSynchronize(ring->hop.stream) != CUDA_SUCCESS);
+    for (uint32_t i = 0; i < chunks->count; i++)
+        chunks->at[i]->in_use = false;
 }
 
-/* The source is read while the stream still works, unless somebody may write it until then, or
- * memory must be pinned first. Says whether the copy can go on. */
-static bool begin(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes,
-                  struct earlier *earlier)
+/* Waits until an operation of the stream would begin. An event and not the stream itself: a stream
+ * that waits for the legacy one does so with its next operation. */
+static bool wait_for_turn(const struct gb_pinned_ring *ring, CUstream stream)
 {
-    bool is_short = gb_pinned_is_short(ring, bytes);
-    uint64_t now_ns = gb_now_ns();
-    *earlier = (struct earlier){.start_ns = now_ns, .done_ns = now_ns};
-    if (!is_short && call->was_done)
-        return true;
-    if (!is_short && ring->earlier && !(gb_outstanding() & GB_HOST_RUNS)) {
-        earlier->event = ring->earlier;
-        if (gb_real.f.cuEventRecord(ring->earlier, call->handle) == CUDA_SUCCESS)
-            return true;
-    }
-    if (gb_real.f.cuStreamSynchronize(call->handle) != CUDA_SUCCESS)
+    if (!ring->earlier)
+        return gb_real.f.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+    return gb_real.f.cuEventRecord(ring->earlier, stream) == CUDA_SUCCESS &&
+           gb_real.f.cuEventSynchronize(ring->earlier) == CUDA_SUCCESS;
+}
+
+/* Memory must be pinned, or made on the device: the stream has nothing to do meanwhile. */
+static bool grow(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes, bool owes)
+{
+    if (!wait_for_turn(ring, call->handle))
         return declines(&gb_counters.h2d_error); /* the real call reports it */
+    if (owes && gb_hop_is_short(&ring->hop))
+        gb_hop_grow(&ring->hop);
+    return gb_pinned_grow(ring, bytes) || declines(&gb_counters.h2d_ring);
+}
+
+/* The source is read while the stream still works, unless somebody may write it until then. Says
+ * whether the copy can go on. */
+static bool begin(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes,
+                  bool owes, struct earlier *earlier)
+{
+    bool is_short = gb_pinned_is_short(ring, bytes) || (owes && gb_hop_is_short(&ring->hop));
+    earlier->event = NULL;
+    earlier->start_ns = earlier->done_ns = gb_now_ns();
+    if (is_short && !grow(ring, call, bytes, owes))
+        return false;
+    bool somebody_writes = gb_outstanding() & GB_HOST_RUNS;
+    if (!somebody_writes && (is_short || (call->was_done && call->was_dry)))
+        return true;
+    if (!somebody_writes && ring->earlier &&
+        gb_real.f.cuEventRecord(ring->earlier, call->handle) == CUDA_SUCCESS) {
+        earlier->event = ring->earlier;
+        return true;
+    }
+    if (!wait_for_turn(ring, call->handle))
+        return declines(&gb_counters.h2d_error);
     note_done(earlier);
-    return !is_short || gb_pinned_grow(ring, bytes) || declines(&gb_counters.h2d_ring);
+    return true;
+}
+
+/* Through device memory when the stream still has work that the transfer can hide behind, and the
+ * call need not wait for it. */
+static struct route choose_route(struct gb_pinned_ring *ring, const struct gb_call *call,
+                                 const struct gb_copy *copy, bool owes,
+                                 const struct earlier *earlier)
+{
+    struct route route = {(CUdeviceptr)(uintptr_t)copy->dst, call->handle, call->stream, NULL};
+    if (owes && earlier->event && gb_real.f.cuEventQuery(earlier->event) != CUDA_SUCCESS)
+        route.region = gb_hop_take(&ring->hop, call->stream, copy->bytes, true);
+    if (route.region) {
+        GB_COUNT(gb_counters.hop_copies, 1);
+        route.dst = ring->hop.memory + route.region->start;
+        route.handle = ring->hop.stream;
+        route.stream = NULL;
+    }
+    return route;
+}
+
+/* The second hop, in the order of the caller's stream. */
+static bool leave_region(const struct route *route, const struct gb_call *call,
+                         const struct gb_copy *copy)
+{
+    struct gb_hop_region *region = route->region;
+    CUdeviceptr dst = (CUdeviceptr)(uintptr_t)copy->dst;
+    return !region ||
+           (gb_real.f.cuEventRecord(region->arrived, route->handle) == CUDA_SUCCESS &&
+            gb_real.f.cuStreamWaitEvent(call->handle, region->arrived, 0) == CUDA_SUCCESS &&
+            gb_real.f.cuMemcpyDtoDAsync_v2(dst, route->dst, copy->bytes, call->handle) ==
+                CUDA_SUCCESS &&
+            gb_real.f.cuEventRecord(region->left, call->handle) == CUDA_SUCCESS);
 }
 
 static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
                           const struct gb_copy *copy)
 {
     struct earlier earlier;
-    if (!begin(ring, call, copy->bytes, &earlier))
+    bool owes = gb_may_owe(call, copy);
+    gb_hop_note(&ring->hop, call->stream, copy->bytes);
+    if (!begin(ring, call, copy->bytes, owes, &earlier))
         return false;
-    if (!send_all(ring, copy, call->handle, &earlier) || !wait_for_all(ring, &earlier)) {
-        settle(ring, call->handle);
+    struct chunks chunks = usable_chunks(ring, call->stream);
+    if (chunks.count == 0)
+        return declines(&gb_counters.h2d_busy);
+    struct route route = choose_route(ring, call, copy, owes, &earlier);
+    bool done = send_all(ring, &chunks, &route, copy, &earlier) && leave_region(&route, call, copy);
+    if (done && owes && gb_debt_open(call->stream, call->handle))
+        call->owed = true;
+    else if (done && route.region)
+        done = gb_real.f.cuStreamSynchronize(call->handle) == CUDA_SUCCESS;
+    else
+        done = wait_for_all(&chunks, &earlier) && done;
+    if (!done) {
+        settle(ring, &chunks, call->handle);
         return declines(&gb_counters.h2d_error);
     }
     call->staged = true;
-    call->queued_ns = earlier.done_ns - earlier.start_ns;
+    call->queued_ns = earlier.event ? 0 : earlier.done_ns - earlier.start_ns;
     return true;
 }
 

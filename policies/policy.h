@@ -23,6 +23,8 @@ struct gb_policy {
 
 /* Asks every policy that is on, in the order of registry.def; only about copies that block. */
 bool gb_policies_copy(struct gb_call *call, const struct gb_copy *copy);
+/* A wait for the call's stream, right behind a copy: may it be left out? (elide.c) */
+bool gb_elide_wait(struct gb_call *call, const struct gb_copied *copied);
 void gb_policy_totals(struct gb_totals *totals);
 
 #endif

@@ -87,6 +87,7 @@ bool gb_call_begin(struct gb_call *call, unsigned hook, CUstream stream, const v
     if (GB_UNLIKELY(call->sampled))
         call->entered_ticks = gb_ticks();
     t->outer_frame = (uintptr_t)frame;
+    t->copied.stream = NULL;
     call->stream = stream == t->last_stream ? t->last_slot : gb_stream_of(stream);
     if (call->stream) {
         call->seq = call->stream->seq;
@@ -111,6 +112,36 @@ void gb_call_shares(const struct gb_call *call)
         if (gb_is_in(call->caller, trusted[i]))
             return;
     gb_host_shares_memory();
+}
+
+/* Direct-mapped by address, since to ask is slow; a collision asks again. The low bit is the
+ * answer: one word, so that it is never read half. */
+bool gb_call_is_of_torch(const void *caller)
+{
+    static uintptr_t known[64];
+    uintptr_t address = (uintptr_t)caller << 1;
+    uintptr_t *slot = &known[((uintptr_t)caller * UINT64_C(0x9e3779b97f4a7c15)) >> 58];
+    uintptr_t found = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    if (GB_LIKELY((found & ~(uintptr_t)1) == address && caller))
+        return found & 1;
+    bool is = gb_is_in(caller, "libtorch_cuda") || gb_is_in(caller, "libc10_cuda");
+    __atomic_store_n(slot, address | is, __ATOMIC_RELAXED);
+    return is;
+}
+
+void gb_call_copied(const struct gb_call *call, const struct gb_copy *copy)
+{
+    gb_thread.waits = false;
+    if (call->stream && copy->async && copy->bytes &&
+        (copy->direction == GB_COPY_H2D || copy->direction == GB_COPY_OTHER))
+        gb_thread.copied =
+            (struct gb_copied){call->stream, call->stream->seq, call->caller, *copy, call->owed};
+}
+
+void gb_call_waits(const struct gb_call *call, const struct gb_copied *copied)
+{
+    if (copied->stream && copied->stream == call->stream && copied->seq == call->seq)
+        gb_thread.waits = true;
 }
 
 void gb_call_returns(struct gb_call *call)

@@ -16,6 +16,25 @@
 
 #define GB_CONTEXT_DEPTH 8
 
+enum gb_direction { GB_COPY_OTHER, GB_COPY_H2D, GB_COPY_D2H, GB_COPY_D2D, GB_COPY_NONE };
+
+struct gb_copy {
+    enum gb_direction direction;
+    void *dst;
+    const void *src;
+    size_t bytes;
+    bool async;
+};
+
+/* The thread's last call, where it was an asynchronous copy to the GPU that went well. */
+struct gb_copied {
+    struct gb_stream *stream; /* NULL: it was not */
+    uint64_t seq;             /* of the stream, behind it */
+    const void *caller;
+    struct gb_copy copy;
+    bool owed; /* its end is owed already */
+};
+
 struct gb_thread {
     CUstream last_stream; /* GB_NO_STREAM: last_slot means nothing */
     struct gb_stream *last_slot;
@@ -26,7 +45,10 @@ struct gb_thread {
     CUcontext below[GB_CONTEXT_DEPTH]; /* contexts under the current one on the driver's stack */
     uint32_t depth;
     bool context_known;
+    bool waits; /* it waited for the stream right behind its last copy */
+    bool polls; /* in a query that may be answered "not ready" (debt.c) */
     uint32_t tid;
+    struct gb_copied copied;
     uint32_t sample; /* now and then a call measures its own cost */
 };
 extern GB_TLS struct gb_thread gb_thread;
@@ -42,16 +64,6 @@ void gb_thread_context_pop(void);
 void gb_thread_context_unknown(void);
 void gb_thread_forget_stream(void); /* empties the cache of streams */
 
-enum gb_direction { GB_COPY_OTHER, GB_COPY_H2D, GB_COPY_D2H, GB_COPY_D2D };
-
-struct gb_copy {
-    enum gb_direction direction;
-    void *dst;
-    const void *src;
-    size_t bytes;
-    bool async;
-};
-
 struct gb_call {
     unsigned hook;
     bool sampled;
@@ -59,6 +71,7 @@ struct gb_call {
     bool was_dry;    /* ... and all kernels of the GPU */
     bool background; /* a copy that returns before it is done */
     bool staged;
+    bool owed; /* it returns before it is done, and a debt is open for it */
     const void *caller;
     CUstream handle;
     struct gb_stream *stream; /* NULL: not known */
@@ -79,6 +92,11 @@ void gb_call_stack(struct gb_call *call);
 /* The call gives kernels host memory (gb_host_shares_memory), unless torch or NCCL makes it: those
  * read and write such memory only behind waits that the hooks see. */
 void gb_call_shares(const struct gb_call *call);
+/* Does the instruction lie in the part of torch that calls CUDA? Remembered by address. */
+bool gb_call_is_of_torch(const void *caller);
+/* A copy has succeeded: what a wait right behind it may want to know. And: such a wait is made. */
+void gb_call_copied(const struct gb_call *call, const struct gb_copy *copy);
+void gb_call_waits(const struct gb_call *call, const struct gb_copied *copied);
 /* Takes the end time and leaves the outer frame. */
 void gb_call_returns(struct gb_call *call);
 /* Did it take long enough to be looked at? */

@@ -161,7 +161,7 @@ bool gb_config_policy_on(enum gb_switch own, enum gb_profile needs)
 {
     if (gb_config.disable || own == GB_SWITCH_OFF)
         return false;
-    return own == GB_SWITCH_ON || gb_config.policy >= (int)needs;
+    return own >= GB_SWITCH_ON || gb_config.policy >= (int)needs;
 }
 
 static void copy_choice(const char *choices, int index, char *out, size_t size)

@@ -14,7 +14,7 @@
 #define GB_CONFIG_TEXT_BYTES 1024 /* longest text value, its end included */
 
 enum gb_profile { GB_PROFILE_OBSERVE, GB_PROFILE_SAFE, GB_PROFILE_MAX };
-enum gb_switch { GB_SWITCH_AUTO, GB_SWITCH_OFF, GB_SWITCH_ON };
+enum gb_switch { GB_SWITCH_AUTO, GB_SWITCH_OFF, GB_SWITCH_ON, GB_SWITCH_WIDE /* elide only */ };
 
 struct gb_config {
 #define GB_OPTION_BOOL(field, env, fallback, help)           bool field;

@@ -5,6 +5,7 @@
 #include "lock.h"
 
 #define CONTEXTS_MAX 16
+#define MAPPINGS_MAX 256 /* of one destination: 512 MB in torch's mappings of 2 MiB */
 
 struct context_facts {
     CUcontext context;
@@ -89,6 +90,8 @@ static bool stream_is_of(CUstream stream, CUcontext context)
 struct pointer_facts {
     CUmemorytype type; /* 0: memory that CUDA does not know */
     int managed, device, sync_memops;
+    CUdeviceptr range_start;
+    size_t range_bytes; /* of the allocation or mapping that the pointer lies in */
 };
 
 /* For a pointer that CUDA does not know every attribute comes back as its default, with success
@@ -96,9 +99,11 @@ struct pointer_facts {
 static bool ask_pointer(const void *pointer, struct pointer_facts *out)
 {
     CUpointer_attribute attributes[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-    void *values[] = {&out->type, &out->managed, &out->device, &out->sync_memops};
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&out->type,        &out->managed,     &out->device,
+                      &out->sync_memops, &out->range_start, &out->range_bytes};
     *out = (struct pointer_facts){0};
     return gb_driver.cuPointerGetAttributes(GB_ARRAY_LEN(attributes), attributes, values,
                                             (CUdeviceptr)(uintptr_t)pointer) == CUDA_SUCCESS;
@@ -110,11 +115,25 @@ static bool is_pageable(const void *pointer)
     return ask_pointer(pointer, &facts) && !facts.type && !facts.managed;
 }
 
-static bool is_device_memory(const void *pointer, CUdevice device)
+/* All of it, allocation by allocation: a tensor may lie in many mappings (expandable segments), and
+ * one that is longer than what it lies in is refused by the real call before anything is written.
+ */
+static bool is_device_memory(const uint8_t *start, size_t bytes, CUdevice device)
 {
-    struct pointer_facts facts;
-    return ask_pointer(pointer, &facts) && facts.type == CU_MEMORYTYPE_DEVICE && !facts.managed &&
-           !facts.sync_memops && facts.device == device;
+    uintptr_t at = (uintptr_t)start, end = at + bytes;
+    for (int i = 0; i < MAPPINGS_MAX; i++) {
+        struct pointer_facts facts;
+        if (!ask_pointer((const void *)at, &facts) || facts.type != CU_MEMORYTYPE_DEVICE ||
+            facts.managed || facts.sync_memops || facts.device != device)
+            return false;
+        uintptr_t range_end = (uintptr_t)facts.range_start + facts.range_bytes;
+        if (range_end >= end)
+            return true;
+        if (range_end <= at)
+            return false;
+        at = range_end;
+    }
+    return false;
 }
 
 enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const struct gb_copy *copy)
@@ -131,8 +150,7 @@ enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const str
     if (!src || (uintptr_t)src + last < (uintptr_t)src || !is_pageable(src) ||
         !is_pageable(src + last))
         return GB_PLACE_SOURCE;
-    if ((uintptr_t)dst + last < (uintptr_t)dst || !is_device_memory(dst, facts.device) ||
-        !is_device_memory(dst + last, facts.device))
+    if ((uintptr_t)dst + last < (uintptr_t)dst || !is_device_memory(dst, copy->bytes, facts.device))
         return GB_PLACE_DESTINATION;
     return GB_PLACE_FITS;
 }

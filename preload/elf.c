@@ -244,3 +244,28 @@ bool gb_elf_module_of(const void *addr, struct gb_elf_module *out)
     struct module_search s = {.addr = (uintptr_t)addr, .out = out};
     return dl_iterate_phdr(search_module, &s) != 0;
 }
+
+static int match_name(struct dl_phdr_info *info, size_t size, void *prefix)
+{
+    (void)size;
+    return strncmp(base_name(info->dlpi_name), prefix, strlen(prefix)) == 0;
+}
+
+bool gb_elf_is_loaded(const char *object)
+{
+    return dl_iterate_phdr(match_name, (void *)(uintptr_t)object) != 0;
+}
+
+static int read_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void)size;
+    *(uint64_t *)loads = info->dlpi_adds;
+    return 1;
+}
+
+uint64_t gb_elf_loads(void)
+{
+    uint64_t loads = 0;
+    dl_iterate_phdr(read_loads, &loads);
+    return loads;
+}

@@ -24,4 +24,9 @@ struct gb_elf_module {
 /* The loaded object that contains addr; false if none does. */
 bool gb_elf_module_of(const void *addr, struct gb_elf_module *out);
 
+/* Is an object loaded whose basename begins so? */
+bool gb_elf_is_loaded(const char *object);
+/* How many objects have ever been loaded: changes when there is a new one. */
+uint64_t gb_elf_loads(void);
+
 #endif

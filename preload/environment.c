@@ -25,6 +25,12 @@ static void take_first(const char *const *names, bool decimal, char *out, size_t
     }
 }
 
+void gb_environment_reload(void)
+{
+    const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
+    gb_environment.launch_blocking = blocking && *blocking && strcmp(blocking, "0") != 0;
+}
+
 void gb_environment_load(void)
 {
     static const char *const home[] = {"HOME", NULL};

@@ -217,25 +217,24 @@ void gb_host_shares_memory(void)
     __atomic_store_n(&always_outstanding, GB_HOST_SEES | GB_HOST_RUNS, __ATOMIC_RELEASE);
 }
 
-static void mark(struct gb_stream *stream, uint64_t *seq)
+static bool runs(const struct gb_stream *stream)
 {
-    if (!__atomic_load_n(&stream->capturing, __ATOMIC_ACQUIRE))
-        __atomic_store_n(seq, stream->seq, __ATOMIC_RELEASE);
+    return !__atomic_load_n(&stream->capturing, __ATOMIC_ACQUIRE);
 }
 
 void gb_stream_host_sees(struct gb_stream *stream)
 {
-    if (GB_LIKELY(stream != NULL))
-        mark(stream, &stream->host_sees_seq);
-    else
+    if (GB_UNLIKELY(!stream))
         gb_host_shares_memory();
+    else if (runs(stream))
+        __atomic_store_n(&stream->host_sees_seq, gb_stream_given_marked(stream), __ATOMIC_RELEASE);
 }
 
 void gb_stream_host_runs(struct gb_stream *stream)
 {
     gb_stream_host_sees(stream);
-    if (GB_LIKELY(stream != NULL))
-        mark(stream, &stream->host_runs_seq);
+    if (GB_LIKELY(stream != NULL) && runs(stream))
+        __atomic_store_n(&stream->host_runs_seq, stream->host_sees_seq, __ATOMIC_RELEASE);
 }
 
 uint32_t gb_outstanding(void)
@@ -253,6 +252,13 @@ uint32_t gb_outstanding(void)
         }
     }
     return found;
+}
+
+void gb_streams_forget_debt_events(CUcontext context)
+{
+    for (uint32_t i = 0; i < STREAM_SLOTS; i++)
+        if (streams[i].used && (!context || streams[i].context == context))
+            __atomic_store_n(&streams[i].debt_event, NULL, __ATOMIC_RELEASE);
 }
 
 uint64_t gb_kernels_total(void)

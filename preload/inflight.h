@@ -41,12 +41,18 @@ struct gb_stream {
     uint32_t tid; /* of the thread, for the per-thread default stream */
     uint32_t used;
     struct gb_gpu *gpu;
-    uint64_t seq;                /* operations given to it */
-    uint64_t kernel_seq;         /* seq of the last one that runs on the compute engine */
-    uint64_t done;               /* operations known to be done */
-    uint64_t not_kernels;        /* operations among seq that are copies and waits */
-    uint64_t host_sees_seq;      /* seq of the last one that writes host memory */
-    uint64_t host_runs_seq;      /* ... that runs host code, or waits for the host */
+    uint64_t seq;           /* operations given to it */
+    uint64_t kernel_seq;    /* seq of the last one that runs on the compute engine */
+    uint64_t done;          /* operations known to be done */
+    uint64_t not_kernels;   /* operations among seq that are copies and waits */
+    uint64_t host_sees_seq; /* seq of the last one that writes host memory */
+    uint64_t host_runs_seq; /* ... that runs host code, or waits for the host */
+    /* What is owed for copies on it (debt.h): up to which operation, the event behind it, the
+     * number of the debt and the thread it began in; and the newest debt of others that it waits
+     * for. */
+    uint64_t debt_seq, debt_id, fenced_id;
+    CUevent debt_event;
+    uint32_t debt_tid;
     struct gb_stream *capturing; /* capture.c: the stream on which the capture began that it takes
                                   * part in, or NULL; and the counts from before */
     uint64_t capture_seq, capture_kernel_seq, capture_not_kernels;
@@ -69,6 +75,18 @@ static inline void gb_stream_given_other(struct gb_stream *stream)
     stream->not_kernels++;
 }
 
+/* The same for an operation that must not be taken for done, also where two threads counted at once
+ * and an update was lost. Called behind the real call; gives its number. */
+static inline uint64_t gb_stream_given_marked(struct gb_stream *stream)
+{
+    uint64_t seq = __atomic_load_n(&stream->seq, __ATOMIC_ACQUIRE),
+             done = __atomic_load_n(&stream->done, __ATOMIC_ACQUIRE);
+    seq = (seq > done ? seq : done) + 1;
+    __atomic_store_n(&stream->seq, seq, __ATOMIC_RELEASE);
+    stream->not_kernels++;
+    return seq;
+}
+
 /* What the host may notice of work that is not known to be done, on any stream of any GPU. It tells
  * whether a copy may be taken before the work ahead of it is done (GB_HOST_RUNS: somebody may still
  * write its source), and whether the call may return before (GB_HOST_SEES: the program may look at
@@ -76,8 +94,8 @@ static inline void gb_stream_given_other(struct gb_stream *stream)
 enum { GB_HOST_SEES = 1, GB_HOST_RUNS = 2 };
 uint32_t gb_outstanding(void);
 
-/* The last operation given to the stream is of this kind; NULL: the stream is not known, and from
- * now on everything is outstanding. */
+/* Something of this kind has been given to the stream; NULL: the stream is not known, and from now
+ * on everything is outstanding. */
 void gb_stream_host_sees(struct gb_stream *stream);
 void gb_stream_host_runs(struct gb_stream *stream);
 /* Kernels may share memory with the host from now on (managed or mapped memory): no wait that the
@@ -135,6 +153,9 @@ struct gb_snapshot {
 };
 void gb_gpu_snapshot(struct gb_gpu *gpu, struct gb_snapshot *out);
 void gb_snapshot_done(const struct gb_snapshot *snapshot);
+
+/* The events of debt.h go with their context; NULL: with every one. */
+void gb_streams_forget_debt_events(CUcontext context);
 
 uint64_t gb_kernels_total(void);
 

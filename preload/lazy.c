@@ -12,7 +12,7 @@
         gb_resolve(GB_HOOK_##symbol);                                                              \
         return gb_real.f.symbol args;                                                              \
     }
-#define HOOK_RUNTIME(name, variant, family, ledger, stream, copy, params, args)                    \
+#define HOOK_RUNTIME(name, variant, family, stream, copy, params, args)                            \
     static cudaError_t lazy_##name##variant params                                                 \
     {                                                                                              \
         gb_resolve(GB_HOOK_##name##variant);                                                       \

@@ -8,7 +8,9 @@
 
 #include "call.h"
 #include "config.h"
+#include "debt.h"
 #include "driver_api.h"
+#include "environment.h"
 #include "inflight.h"
 #include "log.h"
 #include "pystack.h"
@@ -72,6 +74,7 @@ static void child_of_fork(void)
     gb_pystack_after_fork();
     gb_record_after_fork();
     gb_thread_forget_stream();
+    gb_debt_after_fork();
     __atomic_store_n(&gb_state, GB_STATE_OFF, __ATOMIC_RELAXED);
 }
 
@@ -85,6 +88,7 @@ GB_COLD bool gb_lifecycle_arm(void)
     int kept_errno = errno;
     gb_clock_start();
     gb_driver_load();
+    gb_environment_reload();
     gb_config_report();
     gb_record_open();
     gb_stall_calibrate();

@@ -141,7 +141,38 @@ static void dismantle(struct gb_pinned_ring *ring)
     ring->count = ring->limit = 0;
 }
 
-static bool dismantle_idle_rings(bool refuse)
+/* Is the GPU done with all chunks? `wait`: the context ends, and with it all its work. */
+static bool is_idle(struct gb_pinned_ring *ring, bool wait)
+{
+    for (uint32_t i = 0; i < ring->count; i++) {
+        struct gb_pinned_chunk *chunk = &ring->chunks[i];
+        if (!chunk->in_use)
+            continue;
+        if (wait)
+            gb_real.f.cuEventSynchronize(chunk->sent);
+        else if (gb_real.f.cuEventQuery(chunk->sent) != CUDA_SUCCESS)
+            return false;
+        chunk->in_use = false;
+    }
+    return true;
+}
+
+/* What to take away from the rings that nobody has. */
+enum taken { PINNED, DEVICE, ALL };
+
+static bool take_away(struct gb_pinned_ring *ring, enum taken what)
+{
+    bool freed = what != PINNED && gb_hop_give_back(&ring->hop, what == ALL);
+    if (what != DEVICE && is_idle(ring, what == ALL)) {
+        freed |= ring->count > 0;
+        if (ring->memory)
+            dismantle(ring);
+        ring->refused |= what == PINNED;
+    }
+    return freed;
+}
+
+static bool take_from_idle_rings(enum taken what)
 {
     bool freed = false;
     if (__atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_ARMED)
@@ -151,10 +182,7 @@ static bool dismantle_idle_rings(bool refuse)
         if (!__atomic_load_n(&ring->context, __ATOMIC_ACQUIRE) ||
             __atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQ_REL))
             continue;
-        freed |= ring->count > 0;
-        if (ring->memory)
-            dismantle(ring);
-        ring->refused |= refuse;
+        freed |= take_away(ring, what);
         gb_pinned_put(ring);
     }
     return freed;
@@ -163,13 +191,21 @@ static bool dismantle_idle_rings(bool refuse)
 /* Not asked for again: the program needs the memory. */
 bool gb_pinned_give_back(void)
 {
-    bool freed = dismantle_idle_rings(true);
+    bool freed = take_from_idle_rings(PINNED);
     if (freed)
         GB_COUNT(gb_counters.ring_given_back, 1);
     return freed;
 }
 
+bool gb_pinned_give_back_device(void)
+{
+    bool freed = take_from_idle_rings(DEVICE);
+    if (freed)
+        GB_COUNT(gb_counters.hop_given_back, 1);
+    return freed;
+}
+
 void gb_pinned_context_ends(void)
 {
-    dismantle_idle_rings(false);
+    take_from_idle_rings(ALL);
 }

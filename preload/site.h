@@ -30,6 +30,7 @@ struct gb_site {
     gb_counter idle_ns;     /* GPU idle time charged to this site (bubble and transfer) */
     gb_counter bubbles;     /* how many bubbles make up idle_ns */
     gb_counter staged;      /* calls that the staging policy served */
+    gb_counter elided;      /* waits that were not made */
 };
 
 /* Number of sites in use (site 0 always exists) and access by index, for the record and summary. */

@@ -151,11 +151,11 @@ static void account_background(struct gb_call *call, const struct gb_copy *copy)
     struct gb_stream *stream = call->stream;
     if (stream && copy->direction == GB_COPY_D2D) {
         gb_stamp_kernel(call->handle);
+    } else if (copy->direction == GB_COPY_D2H || copy->direction == GB_COPY_OTHER) {
+        gb_stream_host_sees(stream);
     } else if (stream) {
         gb_stream_given_other(stream);
     }
-    if (copy->direction == GB_COPY_D2H || copy->direction == GB_COPY_OTHER)
-        gb_stream_host_sees(stream);
     account_late(call, copy->bytes);
 }
 
@@ -215,6 +215,23 @@ static void account_blocking(struct gb_call *call, const struct gb_copy *copy)
     charge_blocked(call, site, copy->bytes, split, idle);
 }
 
+/* A staged copy that has returned early. On a dry GPU the bubble goes on in its name; what it and
+ * the work behind it wait for later is not seen from here. */
+static void account_owed(struct gb_call *call, const struct gb_copy *copy)
+{
+    gb_call_times(call);
+    struct gb_site *site = site_of(call);
+    struct gb_gpu *gpu = call->stream->gpu;
+    uint64_t blocked = call->end_ns - call->start_ns;
+    uint64_t queued = call->queued_ns < blocked ? call->queued_ns : blocked;
+    if (call->was_dry && gpu->dry_site && __atomic_load_n(&gpu->dry, __ATOMIC_RELAXED)) {
+        charge_bubble(gpu, call->start_ns);
+        gpu->dry_ns = call->start_ns;
+        gpu->dry_site = site;
+    }
+    charge_blocked(call, site, copy->bytes, (struct split){queued, blocked - queued}, 0);
+}
+
 /* Was all earlier work of its stream done when it returned? Not where it may have been a device to
  * device copy, nor where it was captured. */
 static bool has_waited(const struct gb_call *call, const struct gb_copy *copy)
@@ -236,7 +253,9 @@ void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok)
         GB_COUNT(totals.forwarded_copies, 1);
         GB_COUNT(totals.forwarded_bytes, copy->bytes);
     }
-    if (ok && has_waited(call, copy))
+    if (call->owed)
+        account_owed(call, copy);
+    else if (ok && has_waited(call, copy))
         account_blocking(call, copy);
     else if (ok)
         account_background(call, copy);
@@ -264,6 +283,13 @@ void gb_stall_stream(struct gb_call *call, bool ok)
         gb_stream_done(call->stream, call->seq);
         account_wait(call, call->stream->gpu, call->was_done);
     }
+    gb_call_leave(call);
+}
+
+void gb_stall_elided(struct gb_call *call)
+{
+    gb_call_returns(call);
+    GB_COUNT(site_of(call)->elided, 1);
     gb_call_leave(call);
 }
 

@@ -17,6 +17,7 @@
 /* Accounting after the real call; `ok` is its success. */
 void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok);
 void gb_stall_stream(struct gb_call *call, bool ok); /* a wait for call->stream */
+void gb_stall_elided(struct gb_call *call);          /* one that was not made */
 void gb_stall_event(struct gb_call *call, CUevent event, bool ok);
 void gb_stall_gpu(struct gb_call *call, struct gb_gpu *gpu, const struct gb_snapshot *snapshot,
                   bool ok);

@@ -8,6 +8,7 @@
 #define GB_STAMP_H
 
 #include "call.h"
+#include "debt.h"
 #include "stall.h"
 
 /* The stream behind another handle than the thread's last one; NULL: not to be accounted. */
@@ -26,7 +27,8 @@ static inline struct gb_stream *gb_stamp_cached(CUstream handle)
 static inline bool gb_stamp_kernel_fast(CUstream handle)
 {
     struct gb_stream *stream = gb_stamp_cached(handle);
-    if (GB_UNLIKELY(!stream || __atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED)))
+    if (GB_UNLIKELY(!stream || __atomic_load_n(&stream->gpu->dry, __ATOMIC_RELAXED) ||
+                    stream->fenced_id != gb_debt_last()))
         return false;
     gb_stream_given_kernel(stream);
     return true;
@@ -38,7 +40,7 @@ void gb_stamp_kernel(CUstream handle);
 static inline bool gb_stamp_event_fast(CUevent event, CUstream handle)
 {
     struct gb_stream *stream = gb_stamp_cached(handle);
-    if (GB_UNLIKELY(!stream))
+    if (GB_UNLIKELY(!stream || stream->fenced_id != gb_debt_last()))
         return false;
     gb_event_recorded(event, stream);
     return true;

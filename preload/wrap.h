@@ -9,6 +9,8 @@
 #define GB_WRAP_H
 
 #include "call.h"
+#include "debt.h"
+#include "exported.h"
 #include "pinned.h"
 #include "policy.h"
 #include "ranges.h"
@@ -44,8 +46,10 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         return GB_COPY_D2H;
     case cudaMemcpyDeviceToDevice:
         return GB_COPY_D2D;
-    default:
+    case cudaMemcpyDefault:
         return GB_COPY_OTHER;
+    default: /* the real call refuses what is no direction */
+        return GB_COPY_NONE;
     }
 }
 
@@ -58,8 +62,8 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 #define GB_BEFORE_enqueue(RESULT, symbol, handle, params, args)                                    \
     __attribute__((noinline)) static RESULT slow_##symbol params                                   \
     {                                                                                              \
-        if (GB_MAY_STAMP())                                                                        \
-            gb_stamp_kernel((CUstream)(handle));                                                   \
+        gb_debt_fence((CUstream)(handle));                                                         \
+        gb_stamp_kernel((CUstream)(handle));                                                       \
         return gb_real.f.symbol args;                                                              \
     }
 #define GB_WRAP_enqueue(RESULT, symbol, handle, copy, args)                                        \
@@ -71,6 +75,7 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 #define GB_BEFORE_record(RESULT, symbol, handle, params, args)                                     \
     __attribute__((noinline)) static RESULT slow_##symbol params                                   \
     {                                                                                              \
+        gb_debt_fence((CUstream)(handle));                                                         \
         struct gb_stream *on = gb_stamp_other((CUstream)(handle));                                 \
         if (on)                                                                                    \
             gb_event_recorded(e, on);                                                              \
@@ -85,21 +90,24 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 /* Runs host code, waits for the host, or may (a graph). */
 #define GB_WRAP_host_runs(RESULT, symbol, handle, copy, args)                                      \
     {                                                                                              \
-        if (GB_MAY_STAMP() && gb_armed()) {                                                        \
+        bool follow = GB_MAY_STAMP() && gb_armed();                                                \
+        if (follow)                                                                                \
             gb_stamp_kernel((CUstream)(handle));                                                   \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        if (follow)                                                                                \
             gb_stream_host_runs(gb_stamp_other((CUstream)(handle)));                               \
-        }                                                                                          \
-        return gb_real.f.symbol args;                                                              \
+        return result;                                                                             \
     }
 /* A fill may be one of page-locked host memory. */
 #define GB_WRAP_fill(RESULT, symbol, handle, copy, args)                                           \
     {                                                                                              \
-        if (GB_MAY_STAMP() && gb_armed()) {                                                        \
+        bool follow = GB_MAY_STAMP() && gb_armed();                                                \
+        if (follow)                                                                                \
             gb_stamp_kernel((CUstream)(handle));                                                   \
-            if (gb_ranges_touch((const void *)(uintptr_t)d, n) != GB_RANGE_NONE)                   \
-                gb_stream_host_sees(gb_stamp_other((CUstream)(handle)));                           \
-        }                                                                                          \
-        return gb_real.f.symbol args;                                                              \
+        RESULT result = gb_real.f.symbol args;                                                     \
+        if (follow && gb_ranges_touch((const void *)(uintptr_t)d, n) != GB_RANGE_NONE)             \
+            gb_stream_host_sees(gb_stamp_other((CUstream)(handle)));                               \
+        return result;                                                                             \
     }
 #define GB_WRAP_wait(RESULT, symbol, handle, copy, args)                                           \
     {                                                                                              \
@@ -122,6 +130,8 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         if (call.background || !gb_policies_copy(&call, &what))                                    \
             result = gb_real.f.symbol args;                                                        \
         gb_stall_copy(&call, &what, result == 0);                                                  \
+        if (result == 0)                                                                           \
+            gb_call_copied(&call, &what);                                                          \
         return result;                                                                             \
     }
 /* Copies and fills of other shapes: timed, and counted as work of the stream. */
@@ -131,8 +141,8 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
         gb_stamp_kernel((CUstream)(handle));                                                       \
-        gb_stream_host_sees(call.stream);                                                          \
         RESULT result = gb_real.f.symbol args;                                                     \
+        gb_stream_host_sees(call.stream);                                                          \
         gb_stall_other(&call, 0);                                                                  \
         return result;                                                                             \
     }
@@ -141,8 +151,14 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 #define GB_WRAP_sync_stream(RESULT, symbol, handle, copy, args)                                    \
     {                                                                                              \
         struct gb_call call;                                                                       \
+        struct gb_copied copied = gb_thread.copied;                                                \
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
+        if (GB_UNLIKELY(copied.stream) && gb_elide_wait(&call, &copied)) {                         \
+            gb_stall_elided(&call);                                                                \
+            return 0;                                                                              \
+        }                                                                                          \
+        gb_call_waits(&call, &copied);                                                             \
         if (!call.was_done)                                                                        \
             gb_call_stack(&call);                                                                  \
         RESULT result = gb_real.f.symbol args;                                                     \
@@ -179,8 +195,8 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
     {                                                                                              \
         struct gb_call call;                                                                       \
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
-            return gb_real.f.symbol args;                                                          \
-        RESULT result = gb_real.f.symbol args;                                                     \
+            return GB_ASK(gb_real.f.symbol args, gb_debt_pay_for_stream((CUstream)(handle)));      \
+        RESULT result = GB_ASK(gb_real.f.symbol args, gb_debt_pay_for_stream((CUstream)(handle))); \
         gb_stall_query(&call, result == 0 ? call.stream : NULL, call.seq);                         \
         return result;                                                                             \
     }
@@ -190,24 +206,36 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
         struct gb_stream *on = NULL;                                                               \
         uint64_t seq = 0;                                                                          \
         if (!GB_BEGIN(GB_HOOK_##symbol, GB_LEGACY))                                                \
-            return gb_real.f.symbol args;                                                          \
+            return GB_ASK(gb_real.f.symbol args, gb_debt_pay_for_event((CUevent)(event)));         \
         bool known = gb_event_position(event, &on, &seq);                                          \
-        RESULT result = gb_real.f.symbol args;                                                     \
+        gb_thread.polls = gb_debts.open && gb_call_is_of_torch(call.caller);                       \
+        RESULT result = GB_ASK(gb_real.f.symbol args, gb_debt_pay_for_event((CUevent)(event)));    \
+        gb_thread.polls = false;                                                                   \
         gb_stall_query(&call, result == 0 && known ? on : NULL, seq);                              \
         return result;                                                                             \
     }
 
 /* ---- memory ---- */
+/* GB_CALL_ALLOC: the real call, once more after our device memory was given back. */
 #define GB_WRAP_alloc(RESULT, symbol, handle, copy, args)                                          \
     {                                                                                              \
         struct gb_call call;                                                                       \
+        if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
+            return GB_CALL_ALLOC(gb_real.f.symbol args);                                           \
+        RESULT result = GB_CALL_ALLOC(gb_real.f.symbol args);                                      \
+        gb_stall_other(&call, 0);                                                                  \
+        return result;                                                                             \
+    }
+#define GB_WRAP_free(RESULT, symbol, handle, copy, args)                                           \
+    {                                                                                              \
+        struct gb_call call;                                                                       \
+        gb_exported_forget((CUdeviceptr)(uintptr_t)(p), 0);                                        \
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
         RESULT result = gb_real.f.symbol args;                                                     \
         gb_stall_other(&call, 0);                                                                  \
         return result;                                                                             \
     }
-#define GB_WRAP_free GB_WRAP_alloc
 #define GB_WRAP_share(RESULT, symbol, handle, copy, args)                                          \
     {                                                                                              \
         gb_host_shares_memory();                                                                   \

@@ -6,10 +6,79 @@
 #include "capture.h"
 #include "copy_place.h"
 #include "counters.h"
+#include "driver_api.h"
+#include "exported.h"
+#include "hop.h"
 #include "resolve.h"
 #include "wrap.h"
 
 #define GB_MAY_STAMP() true
+
+/* ---- owed waits, by the ledger class of hooks.def (debt.h) ---- */
+#define GB_OWED_fence(handle)   gb_debt_fence((CUstream)(handle))
+#define GB_OWED_stamp(handle)   (void)0 /* the fast path looks, and then the function behind it */
+#define GB_OWED_pay(handle)     gb_debt_pay()
+#define GB_OWED_query(handle)   (void)0 /* the wrapper asks, pays, asks again */
+#define GB_OWED_neutral(handle) (void)0
+#define GB_ASK(real_call, pays)                                                                    \
+    ({                                                                                             \
+        CUresult answer = (real_call);                                                             \
+        if (GB_UNLIKELY(answer == CUDA_ERROR_NOT_READY && gb_debts.open && (pays)))                \
+            answer = (real_call);                                                                  \
+        answer;                                                                                    \
+    })
+/* Nothing but the ledger cares. */
+#define GB_WRAP_owed(RESULT, symbol, handle, copy, args)                                           \
+    {                                                                                              \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_WRAP_elapsed(RESULT, symbol, handle, copy, args)                                        \
+    {                                                                                              \
+        return GB_ASK(gb_real.f.symbol args,                                                       \
+                      (int)gb_debt_pay_for_event(e) | (int)gb_debt_pay_for_event(x));              \
+    }
+
+/* ---- memory that others may see (exported.h) ---- */
+#define GB_WRAP_vmm_map(RESULT, symbol, handle, copy, args)                                        \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_exported_map(h, p, n);                                                              \
+        return result;                                                                             \
+    }
+#define GB_WRAP_vmm_unmap(RESULT, symbol, handle, copy, args)                                      \
+    {                                                                                              \
+        gb_exported_forget(p, n);                                                                  \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_WRAP_vmm_export(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_exported_handle(h);                                                                 \
+        return result;                                                                             \
+    }
+#define GB_WRAP_vmm_import(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && h)                                                           \
+            gb_exported_handle(*h);                                                                \
+        return result;                                                                             \
+    }
+#define GB_WRAP_export_range(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_exported_add(p, n);                                                                 \
+        return result;                                                                             \
+    }
+#define GB_WRAP_export_block(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS)                                                                \
+            gb_exported_block(p);                                                                  \
+        return result;                                                                             \
+    }
 
 static bool gave_back(CUresult result)
 {
@@ -20,6 +89,26 @@ static bool gave_back(CUresult result)
         CUresult first = (real_call);                                                              \
         gave_back(first) ? (real_call) : first;                                                    \
     })
+
+static bool made_room(CUresult result)
+{
+    return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back_device();
+}
+#define GB_CALL_ALLOC(real_call)                                                                   \
+    ({                                                                                             \
+        CUresult first = (real_call);                                                              \
+        made_room(first) ? (real_call) : first;                                                    \
+    })
+/* What we would give back is free. */
+#define GB_WRAP_free_bytes(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        CUdevice device;                                                                           \
+        if (result == CUDA_SUCCESS && n && gb_hop_any() &&                                         \
+            gb_driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)                                     \
+            *n += gb_hop_bytes(device);                                                            \
+        return result;                                                                             \
+    }
 
 /* ---- contexts: followed from the start, since a thread may set its own before we arm ---- */
 #define GB_WRAP_ctx_set(RESULT, symbol, handle, copy, args)                                        \
@@ -46,6 +135,7 @@ static bool gave_back(CUresult result)
 /* Our pinned memory belongs to the context that ends. */
 #define GB_WRAP_ctx_gone(RESULT, symbol, handle, copy, args)                                       \
     {                                                                                              \
+        gb_debt_context_ends();                                                                    \
         gb_pinned_context_ends();                                                                  \
         gb_copy_place_forget();                                                                    \
         gb_thread_context_unknown();                                                               \
@@ -104,6 +194,15 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
     return gb_substitute(hook, real);
 }
 
+#define GB_BEFORE_owed(...)
+#define GB_BEFORE_free_bytes(...)
+#define GB_BEFORE_elapsed(...)
+#define GB_BEFORE_vmm_map(...)
+#define GB_BEFORE_vmm_unmap(...)
+#define GB_BEFORE_vmm_export(...)
+#define GB_BEFORE_vmm_import(...)
+#define GB_BEFORE_export_range(...)
+#define GB_BEFORE_export_block(...)
 #define GB_BEFORE_ctx_set(...)
 #define GB_BEFORE_ctx_push(...)
 #define GB_BEFORE_ctx_pop(...)
@@ -119,6 +218,10 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
     _Static_assert(                                                                                \
         __builtin_types_compatible_p(__typeof__(&symbol), PFN_##api##_v##since##variant),          \
         #symbol " has another type in cudaTypedefs.h");                                            \
-    CUresult symbol params GB_WRAP_##family(CUresult, symbol, stream, copy, args)
+    CUresult symbol params                                                                         \
+    {                                                                                              \
+        GB_OWED_##ledger(stream);                                                                  \
+        GB_WRAP_##family(CUresult, symbol, stream, copy, args)                                     \
+    }
 #define HOOK_RUNTIME(...)
 #include "hooks.def"

@@ -231,7 +231,7 @@ void execute_start(void)
             give_up("no peer access");
         warm_up(device);
     }
-    if (cuMemHostAlloc((void **)&world.gate, sizeof(*world.gate), CU_MEMHOSTALLOC_DEVICEMAP))
+    if (cuMemHostAlloc((void **)&world.gate, sizeof(*world.gate), 0))
         give_up("no page-locked memory");
     *world.gate = 0;
     for (uintptr_t me = 1; me < THREADS; me++)

@@ -271,6 +271,12 @@ static CUresult fake_cuPointerGetAttributes(unsigned n, CUpointer_attribute *wha
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
             *(unsigned char *)out[i] = device && fake.sync_memops;
             break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *(const void **)out[i] = device ? fake.device.start : NULL;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *(size_t *)out[i] = device ? (size_t)(fake.device.end - fake.device.start) : 0;
+            break;
         default:
             return CUDA_ERROR_INVALID_VALUE;
         }
@@ -417,17 +423,19 @@ static void fake_begin(CUcontext context)
     fake.fail_call = fake.failed = FAKE_CALLS;
     fake.error = CUDA_ERROR_UNKNOWN;
     fake.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    gb_driver = (struct gb_driver_api){fake_cuCtxGetCurrent,
-                                       fake_cuCtxGetDevice,
-                                       fake_cuDeviceGetAttribute,
-                                       fake_cuDevicePrimaryCtxGetState,
-                                       fake_cuDevicePrimaryCtxRetain,
-                                       fake_cuEventCreate,
-                                       fake_cuEventDestroy,
-                                       fake_cuPointerGetAttributes,
-                                       fake_cuStreamGetCtx,
-                                       fake_cuStreamIsCapturing,
-                                       fake_cuThreadExchangeStreamCaptureMode};
+    gb_driver = (struct gb_driver_api){
+        .cuCtxGetCurrent = fake_cuCtxGetCurrent,
+        .cuCtxGetDevice = fake_cuCtxGetDevice,
+        .cuDeviceGetAttribute = fake_cuDeviceGetAttribute,
+        .cuDevicePrimaryCtxGetState = fake_cuDevicePrimaryCtxGetState,
+        .cuDevicePrimaryCtxRetain = fake_cuDevicePrimaryCtxRetain,
+        .cuEventCreate = fake_cuEventCreate,
+        .cuEventDestroy_v2 = fake_cuEventDestroy,
+        .cuPointerGetAttributes = fake_cuPointerGetAttributes,
+        .cuStreamGetCtx = fake_cuStreamGetCtx,
+        .cuStreamIsCapturing = fake_cuStreamIsCapturing,
+        .cuThreadExchangeStreamCaptureMode = fake_cuThreadExchangeStreamCaptureMode,
+    };
     gb_real.f.cuDevicePrimaryCtxRelease_v2 = fake_cuDevicePrimaryCtxRelease;
     gb_real.f.cuEventRecord = fake_cuEventRecord;
     gb_real.f.cuEventSynchronize = fake_cuEventSynchronize;

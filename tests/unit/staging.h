@@ -46,6 +46,7 @@ static void start_program(void)
     gb_config.chunk_bytes = 4 * MIB;
     gb_config.ring_bytes = 64 * MIB;
     gb_config.stall_ns = UINT64_MAX;
+    gb_config.early = false;
     budget_bytes = UINT64_MAX;
     gb_state = GB_STATE_ARMED;
     gb_thread_context_set(CONTEXT);

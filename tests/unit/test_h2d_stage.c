@@ -244,7 +244,6 @@ static const struct {
     {FAKE_POINTER, 1, COUNTER(h2d_registered)},
     {FAKE_POINTER, 2, COUNTER(h2d_registered)},
     {FAKE_POINTER, 3, COUNTER(h2d_destination)},
-    {FAKE_POINTER, 4, COUNTER(h2d_destination)},
     {FAKE_EXCHANGE, 1, COUNTER(h2d_error)},
     {FAKE_EXCHANGE, 2, 0},
     {FAKE_STREAM_SYNC, 1, COUNTER(h2d_error)},

@@ -26,37 +26,38 @@ static const struct {
     {"cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
     {"cuMemcpyDtoH", 3020, "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds"},
     {"cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
-    {"cuMemcpyDtoD", 3020, "cuMemcpyDtoD_v2", NULL},
+    {"cuMemcpyDtoD", 3020, "cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds"},
     {"cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
     {"cuMemcpy", 4000, "cuMemcpy", "cuMemcpy_ptds"},
     {"cuMemcpyAsync", 4000, "cuMemcpyAsync", "cuMemcpyAsync_ptsz"},
-    {"cuMemcpyPeerAsync", 4000, "cuMemcpyPeerAsync", NULL},
-    {"cuMemcpy2D", 3020, "cuMemcpy2D_v2", NULL},
-    {"cuMemcpy2DUnaligned", 3020, "cuMemcpy2DUnaligned_v2", NULL},
+    {"cuMemcpyPeerAsync", 4000, "cuMemcpyPeerAsync", "cuMemcpyPeerAsync_ptsz"},
+    {"cuMemcpy2D", 3020, "cuMemcpy2D_v2", "cuMemcpy2D_v2_ptds"},
+    {"cuMemcpy2DUnaligned", 3020, "cuMemcpy2DUnaligned_v2", "cuMemcpy2DUnaligned_v2_ptds"},
     {"cuMemcpy2DAsync", 3020, "cuMemcpy2DAsync_v2", "cuMemcpy2DAsync_v2_ptsz"},
-    {"cuMemcpy3D", 3020, "cuMemcpy3D_v2", NULL},
-    {"cuMemcpy3DAsync", 3020, "cuMemcpy3DAsync_v2", NULL},
+    {"cuMemcpy3D", 3020, "cuMemcpy3D_v2", "cuMemcpy3D_v2_ptds"},
+    {"cuMemcpy3DAsync", 3020, "cuMemcpy3DAsync_v2", "cuMemcpy3DAsync_v2_ptsz"},
     {"cuMemsetD8", 3020, "cuMemsetD8_v2", NULL},
     {"cuMemsetD32", 3020, "cuMemsetD32_v2", NULL},
     {"cuMemsetD8Async", 3020, "cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
-    {"cuMemsetD16Async", 3020, "cuMemsetD16Async", NULL},
-    {"cuMemsetD32Async", 3020, "cuMemsetD32Async", NULL},
+    {"cuMemsetD16Async", 3020, "cuMemsetD16Async", "cuMemsetD16Async_ptsz"},
+    {"cuMemsetD32Async", 3020, "cuMemsetD32Async", "cuMemsetD32Async_ptsz"},
     {"cuLaunchKernel", 4000, "cuLaunchKernel", "cuLaunchKernel_ptsz"},
     {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz"},
-    {"cuLaunchCooperativeKernel", 9000, "cuLaunchCooperativeKernel", NULL},
+    {"cuLaunchCooperativeKernel", 9000, "cuLaunchCooperativeKernel",
+     "cuLaunchCooperativeKernel_ptsz"},
     {"cuLaunchHostFunc", 10000, "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz"},
     {"cuStreamAddCallback", 5000, "cuStreamAddCallback", "cuStreamAddCallback_ptsz"},
     {"cuGraphLaunch", 10000, "cuGraphLaunch", "cuGraphLaunch_ptsz"},
     {"cuEventRecord", 2000, "cuEventRecord", "cuEventRecord_ptsz"},
-    {"cuEventRecordWithFlags", 11010, "cuEventRecordWithFlags", NULL},
+    {"cuEventRecordWithFlags", 11010, "cuEventRecordWithFlags", "cuEventRecordWithFlags_ptsz"},
     {"cuStreamWaitEvent", 3020, "cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"},
     {"cuStreamSynchronize", 2000, "cuStreamSynchronize", "cuStreamSynchronize_ptsz"},
     {"cuCtxSynchronize", 2000, "cuCtxSynchronize", NULL},
     {"cuEventSynchronize", 2000, "cuEventSynchronize", NULL},
-    {"cuStreamQuery", 2000, "cuStreamQuery", NULL},
+    {"cuStreamQuery", 2000, "cuStreamQuery", "cuStreamQuery_ptsz"},
     {"cuEventQuery", 2000, "cuEventQuery", NULL},
     {"cuMemAlloc", 3020, "cuMemAlloc_v2", NULL},
-    {"cuMemAllocAsync", 11020, "cuMemAllocAsync", NULL},
+    {"cuMemAllocAsync", 11020, "cuMemAllocAsync", "cuMemAllocAsync_ptsz"},
     {"cuStreamWaitValue32", 11070, "cuStreamWaitValue32_v2", "cuStreamWaitValue32_v2_ptsz"},
     {"cuStreamWaitValue64", 11070, "cuStreamWaitValue64_v2", "cuStreamWaitValue64_v2_ptsz"},
     {"cuStreamWriteValue32", 11070, "cuStreamWriteValue32_v2", "cuStreamWriteValue32_v2_ptsz"},
@@ -70,7 +71,7 @@ static const struct {
     {"cuMemAllocManaged", 6000, "cuMemAllocManaged", NULL},
     {"cuMemAllocPitch", 3020, "cuMemAllocPitch_v2", NULL},
     {"cuMemFree", 3020, "cuMemFree_v2", NULL},
-    {"cuMemFreeAsync", 11020, "cuMemFreeAsync", NULL},
+    {"cuMemFreeAsync", 11020, "cuMemFreeAsync", "cuMemFreeAsync_ptsz"},
     {"cuMemAllocHost", 3020, "cuMemAllocHost_v2", NULL},
     {"cuMemHostAlloc", 2020, "cuMemHostAlloc", NULL},
     {"cuMemFreeHost", 2000, "cuMemFreeHost", NULL},
@@ -84,6 +85,44 @@ static const struct {
     {"cuDevicePrimaryCtxRelease", 11000, "cuDevicePrimaryCtxRelease_v2", NULL},
     {"cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz"},
     {"cuStreamEndCapture", 10000, "cuStreamEndCapture", "cuStreamEndCapture_ptsz"},
+    {"cuMemcpyPeer", 4000, "cuMemcpyPeer", "cuMemcpyPeer_ptds"},
+    {"cuMemcpy3DPeer", 4000, "cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds"},
+    {"cuMemcpy3DPeerAsync", 4000, "cuMemcpy3DPeerAsync", "cuMemcpy3DPeerAsync_ptsz"},
+    {"cuMemcpyHtoAAsync", 3020, "cuMemcpyHtoAAsync_v2", NULL},
+    {"cuMemcpyAtoHAsync", 3020, "cuMemcpyAtoHAsync_v2", NULL},
+    {"cuMemcpyBatchAsync", 12080, "cuMemcpyBatchAsync", "cuMemcpyBatchAsync_ptsz"},
+    {"cuMemsetD2D8Async", 3020, "cuMemsetD2D8Async", "cuMemsetD2D8Async_ptsz"},
+    {"cuMemsetD2D8", 3020, "cuMemsetD2D8_v2", NULL},
+    {"cuMemsetD2D16Async", 3020, "cuMemsetD2D16Async", "cuMemsetD2D16Async_ptsz"},
+    {"cuMemsetD2D16", 3020, "cuMemsetD2D16_v2", NULL},
+    {"cuMemsetD2D32Async", 3020, "cuMemsetD2D32Async", "cuMemsetD2D32Async_ptsz"},
+    {"cuMemsetD2D32", 3020, "cuMemsetD2D32_v2", NULL},
+    {"cuMemsetD16", 3020, "cuMemsetD16_v2", NULL},
+    {"cuMemAllocFromPoolAsync", 11020, "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz"},
+    {"cuMemUnmap", 10020, "cuMemUnmap", NULL},
+    {"cuMemRelease", 10020, "cuMemRelease", NULL},
+    {"cuMemAddressFree", 10020, "cuMemAddressFree", NULL},
+    {"cuMemPoolDestroy", 11020, "cuMemPoolDestroy", NULL},
+    {"cuMemPoolTrimTo", 11020, "cuMemPoolTrimTo", NULL},
+    {"cuIpcGetEventHandle", 4010, "cuIpcGetEventHandle", NULL},
+    {"cuMemCreate", 10020, "cuMemCreate", NULL},
+    {"cuMemGetInfo", 3020, "cuMemGetInfo_v2", NULL},
+    {"cuModuleLoadData", 2000, "cuModuleLoadData", NULL},
+    {"cuModuleLoadDataEx", 2010, "cuModuleLoadDataEx", NULL},
+    {"cuLibraryLoadData", 12000, "cuLibraryLoadData", NULL},
+    {"cuMemMap", 10020, "cuMemMap", NULL},
+    {"cuMemExportToShareableHandle", 10020, "cuMemExportToShareableHandle", NULL},
+    {"cuMemImportFromShareableHandle", 10020, "cuMemImportFromShareableHandle", NULL},
+    {"cuMemGetHandleForAddressRange", 11070, "cuMemGetHandleForAddressRange", NULL},
+    {"cuIpcGetMemHandle", 4010, "cuIpcGetMemHandle", NULL},
+    {"cuMemPoolExportPointer", 11020, "cuMemPoolExportPointer", NULL},
+    {"cuPointerSetAttribute", 6000, "cuPointerSetAttribute", NULL},
+    {"cuStreamBeginCaptureToGraph", 12030, "cuStreamBeginCaptureToGraph",
+     "cuStreamBeginCaptureToGraph_ptsz"},
+    {"cuGraphInstantiateWithFlags", 11040, "cuGraphInstantiateWithFlags", NULL},
+    {"cuGraphInstantiateWithParams", 12000, "cuGraphInstantiateWithParams",
+     "cuGraphInstantiateWithParams_ptsz"},
+    {"cuGraphUpload", 11010, "cuGraphUpload", "cuGraphUpload_ptsz"},
     {"cuDeviceGetName", 2000, "cuDeviceGetName", NULL},
 };
 
@@ -126,6 +165,14 @@ static void the_look_up_itself_has_two_versions(void **state)
                                           : "none");
 }
 
+static void the_time_between_events_has_two_versions(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < GB_ARRAY_LEN(versions); v++)
+        expect("cuEventElapsedTime", versions[v], 0,
+               versions[v] >= 12080 ? "cuEventElapsedTime_v2" : "cuEventElapsedTime");
+}
+
 /* Old callers get old variants, with other parameters. */
 static void a_variant_that_is_not_hooked_is_not_mistaken(void **state)
 {
@@ -141,7 +188,7 @@ static void a_variant_that_is_not_hooked_is_not_mistaken(void **state)
 
 static void every_driver_hook_is_in_the_table(void **state)
 {
-    unsigned expected = 2, driver = 0; /* cuGetProcAddress */
+    unsigned expected = 2 + 2, driver = 0; /* cuGetProcAddress, cuEventElapsedTime */
     (void)state;
     for (size_t i = 0; i < GB_ARRAY_LEN(apis); i++)
         expected += 1 + (apis[i].per_thread != NULL);
@@ -245,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_at_every_version),
+        cmocka_unit_test(the_time_between_events_has_two_versions),
         cmocka_unit_test(the_look_up_itself_has_two_versions),
         cmocka_unit_test(a_variant_that_is_not_hooked_is_not_mistaken),
         cmocka_unit_test(every_driver_hook_is_in_the_table),

@@ -69,13 +69,17 @@ static int outstanding_scenario(int unused)
     CHECK(gb_outstanding() == GB_HOST_SEES);
     gb_stream_host_runs(b);
     CHECK(gb_outstanding() == (GB_HOST_SEES | GB_HOST_RUNS));
-    gb_stream_done(b, 1); /* not yet the last one */
+    gb_stream_done(b, b->seq - 1); /* not yet the last one */
     CHECK(gb_outstanding() == (GB_HOST_SEES | GB_HOST_RUNS));
-    gb_stream_done(b, 2);
+    gb_stream_done(b, b->seq);
     CHECK(gb_outstanding() == GB_HOST_SEES);
+    uint64_t seen = a->seq;
     launch(STREAM(1), 5); /* kernels behind it are nothing that the host sees */
-    gb_stream_done(a, 1);
+    gb_stream_done(a, seen);
     CHECK(gb_outstanding() == 0);
+    a->seq = 1; /* a count that another thread has set back */
+    gb_stream_host_sees(a);
+    CHECK(gb_outstanding() == GB_HOST_SEES);
     return 0;
 }
 

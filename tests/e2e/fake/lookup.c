@@ -13,9 +13,8 @@
 #define NOT_HOOKED(F)                                                                              \
     F(cuMemAlloc, old_mem_alloc, "cuMemAlloc", 2000, )                                             \
     F(cuMemcpyHtoD, old_copy, "cuMemcpyHtoD", 2000, )                                              \
-    F(cuStreamQuery, thread_query, "cuStreamQuery_ptsz", 7000, _ptsz)                              \
-    F(cuLaunchHostFunc, thread_host_function, "cuLaunchHostFunc_ptsz", 10000, _ptsz)               \
-    F(cuMemcpyDtoD, thread_copy, "cuMemcpyDtoD_v2_ptds", 7000, _ptds)                              \
+    F(cuMemcpyHtoAAsync, thread_to_array, "cuMemcpyHtoAAsync_v2_ptsz", 7000, _ptsz)                \
+    F(cuMemcpyAtoHAsync, thread_from_array, "cuMemcpyAtoHAsync_v2_ptsz", 7000, _ptsz)              \
     F(cuCtxSynchronize, new_synchronize, "cuCtxSynchronize_v2", 13000, )                           \
     F(cuMemcpyHtoDAsync, new_copy, "cuMemcpyHtoDAsync_v3", 14000, )                                \
     F(cuMemcpyHtoDAsync, new_thread_copy, "cuMemcpyHtoDAsync_v3_ptsz", 14000, _ptsz)

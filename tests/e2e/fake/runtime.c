@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #define HOOK_DRIVER(...)
-#define HOOK_RUNTIME(name, variant, family, ledger, stream, copy, params, args)                    \
+#define HOOK_RUNTIME(name, variant, family, stream, copy, params, args)                            \
     cudaError_t name##variant params;                                                              \
     cudaError_t name##variant params                                                               \
     {                                                                                              \

@@ -24,7 +24,7 @@ static const struct hooked {
 } hooked[] = {
 #define HOOK_DRIVER(symbol, api, since, variant, family, ledger, stream, copy, params, args)       \
     {#symbol, &hook_##symbol, COUNT args},
-#define HOOK_RUNTIME(name, variant, family, ledger, stream, copy, params, args)                    \
+#define HOOK_RUNTIME(name, variant, family, stream, copy, params, args)                            \
     {#name #variant, &hook_##name##variant, COUNT args},
 #include "hooks.def"
 };

@@ -1,0 +1,60 @@
+/* owe.c: when a call may return early. See owe.h for the rules. */
+#include "owe.h"
+
+#include "capture.h"
+#include "config.h"
+#include "copy_place.h"
+#include "counters.h"
+#include "driver_api.h"
+#include "environment.h"
+#include "exported.h"
+#include "live.h"
+
+gb_counter *gb_why_not_place(const struct gb_call *call, const struct gb_copy *copy)
+{
+    CUcontext context = NULL;
+    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (!gb_driver_ready() || !call->stream ||
+        gb_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context != call->stream->context)
+        return &gb_counters.h2d_context;
+    if (gb_capture_is_open() ||
+        gb_driver.cuStreamIsCapturing(call->handle, &capturing) != CUDA_SUCCESS ||
+        capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+        return &gb_counters.h2d_capture;
+    if (gb_exported_touch((CUdeviceptr)(uintptr_t)copy->dst, copy->bytes))
+        return &gb_counters.h2d_exported;
+    switch (gb_copy_place(call->handle, context, copy)) {
+    case GB_PLACE_FITS:
+        return NULL;
+    case GB_PLACE_CONTEXT:
+        return &gb_counters.h2d_context;
+    case GB_PLACE_COHERENT:
+        return &gb_counters.h2d_coherent;
+    case GB_PLACE_SOURCE:
+        return &gb_counters.h2d_registered;
+    default:
+        return &gb_counters.h2d_destination;
+    }
+}
+
+static bool refuse(gb_counter *why)
+{
+    GB_COUNT(*why, 1);
+    return false;
+}
+
+bool gb_may_owe_here(const struct gb_call *call)
+{
+    if (gb_environment.launch_blocking)
+        return refuse(&gb_counters.owe_blocking);
+    if (gb_capture_is_open())
+        return refuse(&gb_counters.owe_capture);
+    if (gb_outstanding())
+        return refuse(&gb_counters.owe_outstanding);
+    return gb_live(call) || refuse(&gb_counters.owe_unseen);
+}
+
+bool gb_may_owe(const struct gb_call *call, const struct gb_copy *copy)
+{
+    return gb_config.early && copy->async && !gb_thread.waits && gb_may_owe_here(call);
+}

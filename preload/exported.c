@@ -1,0 +1,148 @@
+/* exported.c: tables of exported ranges, and of what is mapped from which handle. See exported.h.
+ */
+#include "exported.h"
+
+#include "config.h"
+#include "counters.h"
+#include "driver_api.h"
+#include "lifecycle.h"
+#include "lock.h"
+
+#define RANGES_MAX   512
+#define MAPPINGS_MAX 8192
+#define HANDLES_MAX  512
+
+struct range {
+    CUdeviceptr start, end;
+};
+
+static struct range ranges[RANGES_MAX];
+static struct {
+    CUmemGenericAllocationHandle handle;
+    struct range range;
+} mappings[MAPPINGS_MAX];
+static CUmemGenericAllocationHandle handles[HANDLES_MAX];
+static uint32_t range_count, mapping_count, handle_count;
+static uint32_t all; /* a table was full */
+static bool mappings_lost;
+static gb_lock lock;
+
+/* Not where nothing can be owed, nor in a forked child, which may find the lock held for ever. */
+static bool is_needed(void)
+{
+    return __atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_OFF &&
+           (gb_config_policy_on((enum gb_switch)gb_config.h2d, GB_PROFILE_SAFE) ||
+            gb_config_policy_on((enum gb_switch)gb_config.elide, GB_PROFILE_SAFE));
+}
+
+static void overflow(void)
+{
+    GB_COUNT(gb_counters.exported_full, 1);
+    __atomic_store_n(&all, 1, __ATOMIC_RELEASE);
+}
+
+static void add(struct range range)
+{
+    if (range_count < RANGES_MAX) {
+        ranges[range_count] = range;
+        __atomic_store_n(&range_count, range_count + 1, __ATOMIC_RELEASE);
+    } else {
+        overflow();
+    }
+}
+
+static bool is_exported(CUmemGenericAllocationHandle handle)
+{
+    for (uint32_t i = 0; i < handle_count; i++)
+        if (handles[i] == handle)
+            return true;
+    return false;
+}
+
+void gb_exported_add(CUdeviceptr start, size_t bytes)
+{
+    if (!is_needed())
+        return;
+    gb_lock_acquire(&lock);
+    add((struct range){start, start + bytes});
+    gb_lock_release(&lock);
+}
+
+void gb_exported_block(CUdeviceptr address)
+{
+    CUdeviceptr start = 0;
+    size_t bytes = 0;
+    if (!is_needed())
+        return;
+    if (gb_driver.cuMemGetAddressRange_v2 &&
+        gb_driver.cuMemGetAddressRange_v2(&start, &bytes, address) == CUDA_SUCCESS)
+        gb_exported_add(start, bytes);
+    else
+        overflow();
+}
+
+void gb_exported_handle(CUmemGenericAllocationHandle handle)
+{
+    if (!is_needed())
+        return;
+    gb_lock_acquire(&lock);
+    if (mappings_lost || handle_count == HANDLES_MAX)
+        overflow();
+    else if (!is_exported(handle))
+        handles[handle_count++] = handle;
+    for (uint32_t i = 0; i < mapping_count; i++)
+        if (mappings[i].handle == handle)
+            add(mappings[i].range);
+    gb_lock_release(&lock);
+}
+
+void gb_exported_map(CUmemGenericAllocationHandle handle, CUdeviceptr start, size_t bytes)
+{
+    struct range range = {start, start + bytes};
+    if (!is_needed())
+        return;
+    gb_lock_acquire(&lock);
+    if (is_exported(handle))
+        add(range);
+    if (mapping_count < MAPPINGS_MAX) {
+        mappings[mapping_count].handle = handle;
+        mappings[mapping_count++].range = range;
+    } else {
+        mappings_lost = true;
+    }
+    gb_lock_release(&lock);
+}
+
+static bool lies_in(struct range range, CUdeviceptr start, CUdeviceptr end)
+{
+    return range.start >= start && range.end <= end;
+}
+
+void gb_exported_forget(CUdeviceptr start, size_t bytes)
+{
+    CUdeviceptr end = start + bytes;
+    if ((!__atomic_load_n(&range_count, __ATOMIC_ACQUIRE) && !mapping_count) || !is_needed())
+        return;
+    gb_lock_acquire(&lock);
+    for (uint32_t i = mapping_count; i-- > 0;)
+        if (bytes && lies_in(mappings[i].range, start, end))
+            mappings[i] = mappings[--mapping_count];
+    for (uint32_t i = range_count; i-- > 0;)
+        if (bytes ? lies_in(ranges[i], start, end) : ranges[i].start == start) {
+            ranges[i] = ranges[range_count - 1];
+            __atomic_store_n(&range_count, range_count - 1, __ATOMIC_RELEASE);
+        }
+    gb_lock_release(&lock);
+}
+
+bool gb_exported_touch(CUdeviceptr start, size_t bytes)
+{
+    bool touches = __atomic_load_n(&all, __ATOMIC_ACQUIRE);
+    if (touches || !__atomic_load_n(&range_count, __ATOMIC_ACQUIRE))
+        return touches;
+    gb_lock_acquire(&lock);
+    for (uint32_t i = 0; i < range_count && !touches; i++)
+        touches = ranges[i].start < start + bytes && start < ranges[i].end;
+    gb_lock_release(&lock);
+    return touches;
+}
