@@ -188,6 +188,21 @@ CUresult drv_cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *param
     return CUDA_SUCCESS;
 }
 
+CUresult drv_cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *params)
+{
+    struct sim_node *node = node_of(handle);
+    if (!node || !node->op || node->type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sim_fill *fill = &node->op->fill;
+    *params = (CUDA_MEMSET_NODE_PARAMS){.dst = fill->dst,
+                                        .pitch = fill->pitch,
+                                        .value = fill->value,
+                                        .elementSize = fill->unit_bytes,
+                                        .width = fill->width / fill->unit_bytes,
+                                        .height = fill->height};
+    return CUDA_SUCCESS;
+}
+
 CUresult drv_cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)
 {
     (void)params;
