@@ -185,10 +185,12 @@ static bool wait_for_turn(const struct gb_pinned_ring *ring, CUstream stream)
 }
 
 /* Memory must be pinned, or made on the device: the stream has nothing to do meanwhile. */
-static bool grow(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes, bool owes)
+static bool grow(struct gb_pinned_ring *ring, const struct gb_call *call, uint64_t bytes, bool owes,
+                 struct earlier *earlier)
 {
     if (!wait_for_turn(ring, call->handle))
         return declines(&gb_counters.h2d_error); /* the real call reports it */
+    note_done(earlier);
     if (owes && gb_hop_is_short(&ring->hop))
         gb_hop_grow(&ring->hop);
     return gb_pinned_grow(ring, bytes) || declines(&gb_counters.h2d_ring);
@@ -202,7 +204,7 @@ static bool begin(struct gb_pinned_ring *ring, const struct gb_call *call, uint6
     bool is_short = gb_pinned_is_short(ring, bytes) || (owes && gb_hop_is_short(&ring->hop));
     earlier->event = NULL;
     earlier->start_ns = earlier->done_ns = gb_now_ns();
-    if (is_short && !grow(ring, call, bytes, owes))
+    if (is_short && !grow(ring, call, bytes, owes, earlier))
         return false;
     bool somebody_writes = gb_outstanding() & GB_HOST_RUNS;
     if (!somebody_writes && (is_short || (call->was_done && call->was_dry)))
@@ -254,6 +256,8 @@ static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
                           const struct gb_copy *copy)
 {
     struct earlier earlier;
+    gb_debt_fence(
+        call->handle); /* what other streams owe: our calls pass no hook that would see to it */
     bool owes = gb_may_owe(call, copy);
     gb_hop_note(&ring->hop, call->stream, copy->bytes);
     if (!begin(ring, call, copy->bytes, owes, &earlier))

@@ -2,6 +2,7 @@
 #include "debt.h"
 
 #include "call.h"
+#include "config.h"
 #include "counters.h"
 #include "driver_api.h"
 #include "lock.h"
@@ -24,6 +25,13 @@ struct debt {
 static bool is_on(void)
 {
     return __atomic_load_n(&gb_state, __ATOMIC_RELAXED) == GB_STATE_ARMED;
+}
+
+bool gb_debt_is_possible(void)
+{
+    return __atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_OFF &&
+           (gb_config_policy_on((enum gb_switch)gb_config.h2d, GB_PROFILE_SAFE) ||
+            gb_config_policy_on((enum gb_switch)gb_config.elide, GB_PROFILE_SAFE));
 }
 
 /* ---- the table ---- */

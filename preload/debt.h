@@ -30,6 +30,9 @@ static inline uint64_t gb_debt_last(void)
     return __atomic_load_n(&gb_debts.last_id, __ATOMIC_ACQUIRE);
 }
 
+/* Is a policy on that may owe anything? Not in a forked child either. */
+bool gb_debt_is_possible(void);
+
 /* The calling thread's work is on the stream; from now on its end is owed. False: it could not be
  * noted, and the caller must wait for the stream. */
 bool gb_debt_open(struct gb_stream *stream, CUstream handle);

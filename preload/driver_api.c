@@ -9,8 +9,10 @@ static bool complete;
 void gb_driver_load(void)
 {
     complete = true;
+#define GB_DRIVER_API_MORE(symbol, type)                                                           \
+    gb_driver.symbol = (type)gb_elf_find("libcuda.so", #symbol);
 #define GB_DRIVER_API(symbol, type)                                                                \
-    gb_driver.symbol = (type)gb_elf_find("libcuda.so", #symbol);                                   \
+    GB_DRIVER_API_MORE(symbol, type)                                                               \
     complete = complete && gb_driver.symbol;
 #include "driver_api.def"
 }
@@ -18,4 +20,17 @@ void gb_driver_load(void)
 bool gb_driver_ready(void)
 {
     return complete;
+}
+
+bool gb_has_staging(void)
+{
+    return gb_driver.cuStreamCreate && gb_driver.cuMemAddressReserve && gb_driver.cuMemSetAccess &&
+           gb_driver.cuMemGetAllocationGranularity;
+}
+
+bool gb_has_graphs(void)
+{
+    return gb_driver.cuGraphGetNodes && gb_driver.cuGraphNodeGetType &&
+           gb_driver.cuGraphMemcpyNodeGetParams && gb_driver.cuGraphMemsetNodeGetParams &&
+           gb_driver.cuGraphChildGraphNodeGetGraph;
 }

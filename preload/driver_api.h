@@ -18,5 +18,8 @@ extern struct gb_driver_api gb_driver;
 /* Before any other thread may use them. */
 void gb_driver_load(void);
 bool gb_driver_ready(void);
+/* Device memory made by address and handle; a look into graphs. */
+bool gb_has_staging(void);
+bool gb_has_graphs(void);
 
 #endif

@@ -2,10 +2,9 @@
  */
 #include "exported.h"
 
-#include "config.h"
 #include "counters.h"
+#include "debt.h"
 #include "driver_api.h"
-#include "lifecycle.h"
 #include "lock.h"
 
 #define RANGES_MAX   512
@@ -26,14 +25,6 @@ static uint32_t range_count, mapping_count, handle_count;
 static uint32_t all; /* a table was full */
 static bool mappings_lost;
 static gb_lock lock;
-
-/* Not where nothing can be owed, nor in a forked child, which may find the lock held for ever. */
-static bool is_needed(void)
-{
-    return __atomic_load_n(&gb_state, __ATOMIC_RELAXED) != GB_STATE_OFF &&
-           (gb_config_policy_on((enum gb_switch)gb_config.h2d, GB_PROFILE_SAFE) ||
-            gb_config_policy_on((enum gb_switch)gb_config.elide, GB_PROFILE_SAFE));
-}
 
 static void overflow(void)
 {
@@ -61,7 +52,7 @@ static bool is_exported(CUmemGenericAllocationHandle handle)
 
 void gb_exported_add(CUdeviceptr start, size_t bytes)
 {
-    if (!is_needed())
+    if (!gb_debt_is_possible())
         return;
     gb_lock_acquire(&lock);
     add((struct range){start, start + bytes});
@@ -72,7 +63,7 @@ void gb_exported_block(CUdeviceptr address)
 {
     CUdeviceptr start = 0;
     size_t bytes = 0;
-    if (!is_needed())
+    if (!gb_debt_is_possible())
         return;
     if (gb_driver.cuMemGetAddressRange_v2 &&
         gb_driver.cuMemGetAddressRange_v2(&start, &bytes, address) == CUDA_SUCCESS)
@@ -83,7 +74,7 @@ void gb_exported_block(CUdeviceptr address)
 
 void gb_exported_handle(CUmemGenericAllocationHandle handle)
 {
-    if (!is_needed())
+    if (!gb_debt_is_possible())
         return;
     gb_lock_acquire(&lock);
     if (mappings_lost || handle_count == HANDLES_MAX)
@@ -99,7 +90,7 @@ void gb_exported_handle(CUmemGenericAllocationHandle handle)
 void gb_exported_map(CUmemGenericAllocationHandle handle, CUdeviceptr start, size_t bytes)
 {
     struct range range = {start, start + bytes};
-    if (!is_needed())
+    if (!gb_debt_is_possible())
         return;
     gb_lock_acquire(&lock);
     if (is_exported(handle))
@@ -121,7 +112,8 @@ static bool lies_in(struct range range, CUdeviceptr start, CUdeviceptr end)
 void gb_exported_forget(CUdeviceptr start, size_t bytes)
 {
     CUdeviceptr end = start + bytes;
-    if ((!__atomic_load_n(&range_count, __ATOMIC_ACQUIRE) && !mapping_count) || !is_needed())
+    if ((!__atomic_load_n(&range_count, __ATOMIC_ACQUIRE) && !mapping_count) ||
+        !gb_debt_is_possible())
         return;
     gb_lock_acquire(&lock);
     for (uint32_t i = mapping_count; i-- > 0;)

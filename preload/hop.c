@@ -45,7 +45,8 @@ static uint64_t wanted_bytes(const struct gb_hop *hop)
 
 bool gb_hop_is_short(const struct gb_hop *hop)
 {
-    return !hop->refused && gb_config.staging_bytes && hop->bytes < wanted_bytes(hop);
+    return !hop->refused && gb_config.staging_bytes && hop->bytes < wanted_bytes(hop) &&
+           gb_has_staging();
 }
 
 /* ---- memory ---- */

@@ -15,7 +15,7 @@ static bool read_file(void)
     char name[96] = "", path[1024], text[64];
     int version = 0;
     CUdevice device;
-    if (gb_driver.cuDriverGetVersion(&version) != CUDA_SUCCESS ||
+    if (!gb_driver.cuDriverGetVersion || gb_driver.cuDriverGetVersion(&version) != CUDA_SUCCESS ||
         gb_driver.cuCtxGetDevice(&device) != CUDA_SUCCESS ||
         gb_real.f.cuDeviceGetName(name, sizeof name, device) != CUDA_SUCCESS)
         return false;

@@ -8,6 +8,7 @@
 #include "counters.h"
 #include "driver_api.h"
 #include "exported.h"
+#include "graph.h"
 #include "hop.h"
 #include "resolve.h"
 #include "wrap.h"
@@ -36,6 +37,40 @@
     {                                                                                              \
         return GB_ASK(gb_real.f.symbol args,                                                       \
                       (int)gb_debt_pay_for_event(e) | (int)gb_debt_pay_for_event(x));              \
+    }
+
+static bool made_room(CUresult result)
+{
+    return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back_device();
+}
+#define GB_CALL_ALLOC(real_call)                                                                   \
+    ({                                                                                             \
+        CUresult first = (real_call);                                                              \
+        made_room(first) ? (real_call) : first;                                                    \
+    })
+
+/* ---- graphs ---- */
+#define GB_WRAP_graph_make(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        CUresult result = GB_CALL_ALLOC(gb_real.f.symbol args);                                    \
+        if (result == CUDA_SUCCESS && x)                                                           \
+            gb_graph_made(*x, g);                                                                  \
+        return result;                                                                             \
+    }
+#define GB_WRAP_graph_change(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        gb_graph_changes(x);                                                                       \
+        return gb_real.f.symbol args;                                                              \
+    }
+#define GB_WRAP_graph_launch(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        bool follow = gb_armed();                                                                  \
+        if (follow)                                                                                \
+            gb_stamp_kernel((CUstream)(handle));                                                   \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (follow && !gb_graph_is_quiet(g))                                                       \
+            gb_stream_host_runs(gb_stamp_other((CUstream)(handle)));                               \
+        return result;                                                                             \
     }
 
 /* ---- memory that others may see (exported.h) ---- */
@@ -90,15 +125,6 @@ static bool gave_back(CUresult result)
         gave_back(first) ? (real_call) : first;                                                    \
     })
 
-static bool made_room(CUresult result)
-{
-    return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back_device();
-}
-#define GB_CALL_ALLOC(real_call)                                                                   \
-    ({                                                                                             \
-        CUresult first = (real_call);                                                              \
-        made_room(first) ? (real_call) : first;                                                    \
-    })
 /* What we would give back is free. */
 #define GB_WRAP_free_bytes(RESULT, symbol, handle, copy, args)                                     \
     {                                                                                              \
@@ -194,6 +220,9 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
     return gb_substitute(hook, real);
 }
 
+#define GB_BEFORE_graph_make(...)
+#define GB_BEFORE_graph_change(...)
+#define GB_BEFORE_graph_launch(...)
 #define GB_BEFORE_owed(...)
 #define GB_BEFORE_free_bytes(...)
 #define GB_BEFORE_elapsed(...)

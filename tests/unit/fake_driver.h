@@ -185,6 +185,16 @@ bool gb_driver_ready(void)
     return true;
 }
 
+bool gb_has_staging(void)
+{
+    return false;
+}
+
+bool gb_has_graphs(void)
+{
+    return false;
+}
+
 static CUresult fake_cuCtxGetCurrent(CUcontext *out)
 {
     FAKE_ENTER(FAKE_CURRENT, 0, 0);

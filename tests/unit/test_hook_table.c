@@ -123,6 +123,11 @@ static const struct {
     {"cuGraphInstantiateWithParams", 12000, "cuGraphInstantiateWithParams",
      "cuGraphInstantiateWithParams_ptsz"},
     {"cuGraphUpload", 11010, "cuGraphUpload", "cuGraphUpload_ptsz"},
+    {"cuGraphExecUpdate", 12000, "cuGraphExecUpdate_v2", NULL},
+    {"cuGraphExecMemcpyNodeSetParams", 10020, "cuGraphExecMemcpyNodeSetParams", NULL},
+    {"cuGraphExecMemsetNodeSetParams", 10020, "cuGraphExecMemsetNodeSetParams", NULL},
+    {"cuGraphExecChildGraphNodeSetParams", 11010, "cuGraphExecChildGraphNodeSetParams", NULL},
+    {"cuGraphExecNodeSetParams", 12020, "cuGraphExecNodeSetParams", NULL},
     {"cuDeviceGetName", 2000, "cuDeviceGetName", NULL},
 };
 

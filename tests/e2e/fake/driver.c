@@ -203,8 +203,18 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
     ENTER("cuPointerGetAttributes");
     int is_device = pointer - FAKE_DEVICE_START < FAKE_DEVICE_BYTES;
     for (unsigned i = 0; i < count; i++)
-        *(int *)values[i] = attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && is_device
-                                ? CU_MEMORYTYPE_DEVICE
-                                : 0;
+        switch (attributes[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *(int *)values[i] = is_device ? CU_MEMORYTYPE_DEVICE : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *(CUdeviceptr *)values[i] = is_device ? FAKE_DEVICE_START : 0;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *(size_t *)values[i] = is_device ? FAKE_DEVICE_BYTES : 0;
+            break;
+        default:
+            *(char *)values[i] = 0;
+        }
     return CUDA_SUCCESS;
 }
