@@ -24,7 +24,7 @@
 #define WARM_UP_BYTES   (64u << 20)
 #define END_PIECE_BYTES (256u << 10) /* of the first and the last piece */
 
-static gb_counter seen_copies, seen_bytes, staged_copies, staged_bytes;
+static gb_counter seen_copies, seen_bytes, staged_copies, staged_bytes, early_copies;
 
 /* A program that copies a little at its start is not worth pinning memory for. */
 static bool is_warm(size_t bytes)
@@ -298,6 +298,7 @@ static bool stage(struct gb_call *call, const struct gb_copy *copy)
     if (staged) {
         GB_COUNT(staged_copies, 1);
         GB_COUNT(staged_bytes, copy->bytes);
+        GB_COUNT(early_copies, call->owed);
     }
     return staged;
 }
@@ -322,6 +323,8 @@ static void h2d_stage_totals(struct gb_totals *totals)
 {
     totals->staged_copies += GB_READ(staged_copies);
     totals->staged_bytes += GB_READ(staged_bytes);
+    totals->early_copies += GB_READ(early_copies);
+    totals->staging_bytes += gb_hop_bytes_of_all();
     totals->ring_bytes += gb_pinned_bytes();
     totals->ring_limit_bytes += gb_pinned_limit_bytes();
 }

@@ -17,12 +17,17 @@ uint64_t gb_hop_bytes(int device)
     return device >= 0 && device < DEVICES_MAX ? GB_READ(bytes_of[device]) : 0;
 }
 
+uint64_t gb_hop_bytes_of_all(void)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < DEVICES_MAX; i++)
+        bytes += GB_READ(bytes_of[i]);
+    return bytes;
+}
+
 bool gb_hop_any(void)
 {
-    for (int i = 0; i < DEVICES_MAX; i++)
-        if (GB_READ(bytes_of[i]))
-            return true;
-    return false;
+    return gb_hop_bytes_of_all() > 0;
 }
 
 void gb_hop_note(struct gb_hop *hop, const struct gb_stream *stream, uint64_t bytes)

@@ -114,7 +114,8 @@ static void put_new_sites(void)
     for (uint32_t id = 0; id < count && id < GB_SITE_MAX; id++) {
         struct gb_site *site = gb_site_at(id);
         uint8_t bit = (uint8_t)(1u << id % 8);
-        if ((files.known[id / 8] & bit) || !(GB_READ(site->calls) | GB_READ(site->bubbles)))
+        if ((files.known[id / 8] & bit) ||
+            !(GB_READ(site->calls) | GB_READ(site->bubbles) | GB_READ(site->elided)))
             continue;
         struct gb_json j = begin_line();
         gb_line_site(&j, site);

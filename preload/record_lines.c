@@ -145,10 +145,12 @@ static void add_totals(struct gb_json *j)
     gb_json_u64(j, "launches", t.launches);
     gb_json_u64(j, "staged_copies", t.staged_copies);
     gb_json_u64(j, "staged_bytes", t.staged_bytes);
+    gb_json_u64(j, "early_copies", t.early_copies);
     gb_json_u64(j, "forwarded_copies", t.forwarded_copies);
     gb_json_u64(j, "forwarded_bytes", t.forwarded_bytes);
     gb_json_u64(j, "ring_bytes", t.ring_bytes);
     gb_json_u64(j, "ring_limit_bytes", t.ring_limit_bytes);
+    gb_json_u64(j, "staging_bytes", t.staging_bytes);
     gb_json_close(j, '}');
 }
 
@@ -183,6 +185,7 @@ static void add_site_counters(struct gb_json *j, struct gb_site *s)
     gb_json_u64(j, "idle_ns", GB_READ(s->idle_ns));
     gb_json_u64(j, "bubbles", GB_READ(s->bubbles));
     gb_json_u64(j, "staged", GB_READ(s->staged));
+    gb_json_u64(j, "elided", GB_READ(s->elided));
     gb_json_close(j, '}');
 }
 

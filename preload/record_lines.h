@@ -26,7 +26,7 @@ void gb_line_run(struct gb_json *j, const struct gb_run_info *run);
 void gb_line_stacks(struct gb_json *j, const char *python, const char *native);
 void gb_line_device(struct gb_json *j, int ordinal, const char *name);
 void gb_line_site(struct gb_json *j, const struct gb_site *site);
-/* Sites with calls and a set bit in `known`. Returns the offset behind "t_ns", from where equal
+/* Sites with a set bit in `known`. Returns the offset behind "t_ns", from where equal
  * text means that nothing has changed. */
 size_t gb_line_snapshot(struct gb_json *j, uint64_t t_ns, uint64_t dropped, const uint8_t *known);
 void gb_line_end(struct gb_json *j, uint64_t t_ns, const char *reason);

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define TOP_PLACES        4
+#define TOP_GUARDS        3
+#define COUNTS_MAX        256
 #define HEALTHY_PERCENT   5
 #define EXPLAINED_PERCENT 70
 
@@ -29,6 +31,8 @@ static struct {
     struct row rows[GB_SITE_MAX];
     uint32_t count;
     uint64_t explained_ns;
+    struct gb_named_count counts[COUNTS_MAX];
+    int count_count;
 } table;
 
 static struct row *row_of(const struct gb_site *site)
@@ -209,7 +213,15 @@ static void add_next(struct gb_text *t, const struct gb_summary *s, bool healthy
     }
 }
 
-static void add_fixed(struct gb_text *t, const struct gb_totals *totals)
+static uint64_t count_of(const char *name)
+{
+    for (int i = 0; i < table.count_count; i++)
+        if (strcmp(table.counts[i].name, name) == 0)
+            return table.counts[i].count;
+    return 0;
+}
+
+static void add_copies(struct gb_text *t, const struct gb_totals *totals)
 {
     gb_text_add(t, "gpuboost: fixed    ");
     if (totals->staged_copies) {
@@ -217,7 +229,13 @@ static void add_fixed(struct gb_text *t, const struct gb_totals *totals)
         gb_text_add_bytes(t, totals->staged_bytes);
         gb_text_add(t, ", went through ");
         gb_text_add_bytes(t, totals->ring_bytes);
-        gb_text_add(t, " of pinned memory");
+        gb_text_add(t, " of pinned");
+        if (totals->staging_bytes) {
+            gb_text_add(t, " and ");
+            gb_text_add_bytes(t, totals->staging_bytes);
+            gb_text_add(t, " of device");
+        }
+        gb_text_add(t, " memory");
     } else if (!gb_config_policy_on((enum gb_switch)gb_config.h2d, GB_PROFILE_SAFE)) {
         gb_text_add(t, "nothing: staging is off (GPUBOOST_POLICY, GPUBOOST_H2D)");
     } else {
@@ -229,6 +247,80 @@ static void add_fixed(struct gb_text *t, const struct gb_totals *totals)
         gb_text_add(t, ") left to the driver");
     }
     gb_text_add(t, "\n");
+}
+
+static void add_part(struct gb_text *t, bool *begun, uint64_t count, const char *what)
+{
+    if (!count)
+        return;
+    gb_text_add(t, "%s%llu %s", *begun ? ", " : "gpuboost:          ", (unsigned long long)count,
+                what);
+    *begun = true;
+}
+
+/* Waits that the program did not have to make, and those that it would not have had to. */
+static void add_early(struct gb_text *t, const struct gb_totals *totals)
+{
+    bool begun = false;
+    add_part(t, &begun, totals->early_copies, "copies returned early");
+    add_part(t, &begun, count_of("staging.copies"), "went by way of device memory");
+    add_part(t, &begun, count_of("elide.waits"), "waits left out");
+    add_part(t, &begun, count_of("elide.declined.not_proven"),
+             "waits could be left out: run `gpuboost prove` once on this GPU");
+    if (begun)
+        gb_text_add(t, "\n");
+}
+
+/* What a guard said no to: its share of a counter's name, or NULL. The first copies of a run and a
+ * GPU that nobody has proven are no guards' doing. */
+static const char *guard_of(const char *name, const char **what)
+{
+    static const struct {
+        const char *prefix, *what;
+    } kinds[] = {{"h2d.declined.", "copies"},
+                 {"early.declined.", "early returns"},
+                 {"elide.declined.", "waits"}};
+    for (size_t i = 0; i < GB_ARRAY_LEN(kinds); i++) {
+        size_t length = strlen(kinds[i].prefix);
+        *what = kinds[i].what;
+        if (strncmp(name, kinds[i].prefix, length) == 0 && strcmp(name + length, "warming_up") &&
+            strcmp(name + length, "not_proven"))
+            return name + length;
+    }
+    return NULL;
+}
+
+/* The guards that said no most often; all are in the report. */
+static void add_declined(struct gb_text *t)
+{
+    const char *what, *guard;
+    for (int said = 0; said < TOP_GUARDS; said++) {
+        struct gb_named_count *most = NULL;
+        for (int i = 0; i < table.count_count; i++)
+            if (table.counts[i].count && guard_of(table.counts[i].name, &what) &&
+                (!most || table.counts[i].count > most->count))
+                most = &table.counts[i];
+        if (!most) {
+            gb_text_add(t, said ? "\n" : "");
+            return;
+        }
+        guard = guard_of(most->name, &what);
+        gb_text_add(t, "%s%llu %s (", said ? ", " : "gpuboost: declined ",
+                    (unsigned long long)most->count, what);
+        for (const char *c = guard; *c; c++)
+            gb_text_add(t, "%c", *c == '_' ? ' ' : *c);
+        gb_text_add(t, ")");
+        most->count = 0;
+    }
+    gb_text_add(t, "\n");
+}
+
+static void add_fixed(struct gb_text *t, const struct gb_totals *totals)
+{
+    table.count_count = gb_named_counts(table.counts, COUNTS_MAX);
+    add_copies(t, totals);
+    add_early(t, totals);
+    add_declined(t);
 }
 
 static void add_cost(struct gb_text *t, const struct gb_summary *s, const struct gb_totals *totals)

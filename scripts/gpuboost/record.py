@@ -119,8 +119,8 @@ def places(run):
         key = (frame.get("file"), frame.get("line"), frame.get("func")) if frame else (counts.get("id"),)
         place = merged.setdefault(key, {
             "frame": frame, "site": site, "site_idle_ns": -1, "idle_ns": 0, "blocked_ns": 0, "queued_ns": None,
-            "transfer_ns": None, "unsplit_ns": 0, "bytes": 0, "names": {}})
-        for name in ("idle_ns", "blocked_ns", "unsplit_ns"):
+            "transfer_ns": None, "unsplit_ns": 0, "bytes": 0, "staged": 0, "elided": 0, "names": {}})
+        for name in ("idle_ns", "blocked_ns", "unsplit_ns", "staged", "elided"):
             place[name] += counts.get(name) or 0
         if site.get("family") == "copy":
             place["bytes"] += counts.get("bytes") or 0

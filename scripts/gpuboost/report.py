@@ -8,7 +8,9 @@ import os
 from gpuboost import CommandError, library, record
 
 PLACES = 10
-DECLINED = "h2d.declined."
+DECLINED = (("h2d.declined.", "not staged"), ("early.declined.", "not returned early"),
+            ("elide.declined.", "waits not left out"))
+NOT_PROVEN = "elide.declined.not_proven"
 SIMULATED = "SIMULATED"
 HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/summary.c
 
@@ -124,18 +126,51 @@ def idle(run, places):
                f"at {len(rest)} other place{'s' if len(rest) > 1 else ''}")
 
 
+def done(places):
+    """Where the policies did something, those that did most first."""
+    places = sorted((place for place in places if place["staged"] or place["elided"]),
+                    key=lambda place: -place["staged"] - place["elided"])
+    if not places:
+        return
+    yield ""
+    yield "what was done: copies staged, waits left out, line"
+    for place in places[:PLACES]:
+        yield f"  {place['staged']:>13} {place['elided']:>7}  {where(place)}"
+    rest = places[PLACES:]
+    if rest:
+        yield (f"  {sum(place['staged'] for place in rest):>13} {sum(place['elided'] for place in rest):>7}  "
+               f"at {len(rest)} other place{'s' if len(rest) > 1 else ''}")
+
+
+def declined(run):
+    """Each guard by how often it said no."""
+    for prefix, what in DECLINED:
+        reasons = {name[len(prefix):]: count for name, count in run.counts.items()
+                   if name.startswith(prefix) and name != NOT_PROVEN and count}
+        if reasons:
+            yield f"         {what}: " + ", ".join(f"{clean(name).replace('_', ' ')} {count}"
+                                                   for name, count in sorted(reasons.items()))
+    if run.counts.get(NOT_PROVEN):
+        yield (f"         {run.counts[NOT_PROVEN]} waits could be left out: nobody has proven this GPU and driver; "
+               "run gpuboost prove once")
+
+
 def copies(run):
     totals = run.totals
     if totals.get("staged_copies") is None:
         yield "copies   n/a"
         return
+    device = f" and {size(totals['staging_bytes'])} of device" if totals.get("staging_bytes") else ""
     yield (f"copies   {totals['staged_copies']} pageable copies staged ({size(totals.get('staged_bytes'))}) through "
-           f"{size(totals.get('ring_bytes'))} of pinned memory; {known(totals.get('forwarded_copies'))} "
+           f"{size(totals.get('ring_bytes'))} of pinned{device} memory; {known(totals.get('forwarded_copies'))} "
            f"({size(totals.get('forwarded_bytes'))}) left to the driver")
-    reasons = {name[len(DECLINED):]: count for name, count in run.counts.items() if name.startswith(DECLINED) and count}
-    if reasons:
-        yield "         not staged: " + ", ".join(f"{clean(name).replace('_', ' ')} {count}"
-                                                  for name, count in sorted(reasons.items()))
+    early, through = totals.get("early_copies"), run.counts.get("staging.copies")
+    elided = run.counts.get("elide.waits")
+    parts = [f"{count} {what}" for count, what in ((early, "returned early"), (through, "went by way of device memory"),
+                                                   (elided, "waits left out")) if count]
+    if parts:
+        yield "         " + ", ".join(parts)
+    yield from declined(run)
     h2d, policy = run.option("GPUBOOST_H2D"), run.run.get("policy")
     if h2d == "off" or (h2d == "auto" and policy == "observe"):
         yield f"         staging was off: GPUBOOST_H2D={h2d}, GPUBOOST_POLICY={known(policy)}"
@@ -158,6 +193,7 @@ def text(run):
     yield from head(run)
     yield f"verdict  {verdict(run, places)}"
     yield from idle(run, places)
+    yield from done(places)
     yield ""
     yield from copies(run)
     yield from cost(run)

@@ -25,7 +25,8 @@ STACKS = {"type": "stacks", "python": "on: CPython 3.11.7, fixed table", "native
 DEVICE = {"type": "device", "ordinal": 0, "name": "NVIDIA H100"}
 TOTALS = {"first_enqueue_ns": SECOND, "last_drain_ns": 61 * SECOND, "idle_ns": 20 * SECOND, "hook_ns": 30 * 10**6,
           "launches": 10**6, "staged_copies": 5000, "staged_bytes": 5 << 30, "forwarded_copies": 12,
-          "forwarded_bytes": 1 << 20, "ring_bytes": 16 << 20, "ring_limit_bytes": 16 << 20}
+          "forwarded_bytes": 1 << 20, "ring_bytes": 16 << 20, "ring_limit_bytes": 16 << 20, "early_copies": 4990,
+          "staging_bytes": 80 << 20}
 
 
 def site(number, call, family, frames, native=()):
@@ -35,7 +36,7 @@ def site(number, call, family, frames, native=()):
 
 def counts(number, **figures):
     return {"id": number, "calls": 0, "bytes": 0, "blocked_ns": 0, "max_blocked_ns": 0, "queued_ns": 0,
-            "transfer_ns": 0, "unsplit_ns": 0, "idle_ns": 0, "bubbles": 0, "staged": 0, **figures}
+            "transfer_ns": 0, "unsplit_ns": 0, "idle_ns": 0, "bubbles": 0, "staged": 0, "elided": 0, **figures}
 
 
 def frame(file, line, func):
@@ -51,14 +52,16 @@ SITES = [
 ]
 FIGURES = [
     counts(1, calls=5000, bytes=5 << 30, idle_ns=15 * SECOND, blocked_ns=30 * SECOND, queued_ns=20 * SECOND,
-           transfer_ns=10 * SECOND),
-    counts(2, calls=5000, idle_ns=SECOND, blocked_ns=SECOND, queued_ns=SECOND),
+           transfer_ns=10 * SECOND, staged=5000),
+    counts(2, calls=5000, elided=4500, idle_ns=SECOND, blocked_ns=SECOND, queued_ns=SECOND),
     counts(3, calls=3, idle_ns=3 * SECOND, blocked_ns=4 * SECOND, queued_ns=None, transfer_ns=None,
            unsplit_ns=4 * SECOND),
     counts(0, calls=9, idle_ns=SECOND, blocked_ns=SECOND, queued_ns=None, transfer_ns=None, unsplit_ns=SECOND),
 ]
 SNAPSHOT = {"type": "snapshot", "t_ns": 62 * SECOND, "totals": TOTALS, "dropped_events": 17,
-            "counts": {"h2d.declined.warming_up": 8, "h2d.declined.capture": 4, "h2d.declined.context": 0},
+            "counts": {"h2d.declined.warming_up": 8, "h2d.declined.capture": 4, "h2d.declined.context": 0,
+                       "early.declined.host_may_notice": 6, "elide.declined.place": 5, "elide.declined.not_proven": 0,
+                       "elide.waits": 4500, "staging.copies": 4000, "debts.opened": 9000},
             "sites": FIGURES}
 END = {"type": "end", "t_ns": 62 * SECOND, "reason": "exit"}
 WHOLE = [RUN, STACKS, DEVICE, *SITES, SNAPSHOT, END]
@@ -71,13 +74,13 @@ def totals(**other):
 # Members and lines of a later version, a rank, no device name, nothing measured, stacks off, staging off.
 UNKNOWN = [{**RUN, "new": 1, "rank": 3, "policy": "observe"}, {"type": "later"}, [1], 7,
            {**STACKS, "python": "off: this CPython is not known"}, {**DEVICE, "name": None}, SITES[2],
-           {**SNAPSHOT, "counts": {"h2d.declined.later": 2}, "dropped_events": 0, "sites": FIGURES[2:3],
+           {**SNAPSHOT, "counts": {"h2d.declined.later": 2, "elide.declined.not_proven": 321}, "dropped_events": 0, "sites": FIGURES[2:3],
             "totals": {**TOTALS, "idle_ns": None, "hook_ns": 0, "staged_copies": 0, "staged_bytes": None}}, END]
 # More places than are listed; a healthy run of the simulated GPU.
 MANY = [RUN, STACKS, {**DEVICE, "name": "SIMULATED GPU 0"},
         *[site(i, "cudaMemcpy", "copy", [frame("/home/ann/train.py", i, "train")]) for i in range(1, 14)],
         {**SNAPSHOT, "dropped_events": 0, "counts": {}, "totals": {**TOTALS, "idle_ns": 13 * 14 // 2 * 10**6},
-         "sites": [counts(i, calls=i, idle_ns=i * 10**6, blocked_ns=i * 10**6, transfer_ns=i * 10**6)
+         "sites": [counts(i, calls=i, idle_ns=i * 10**6, blocked_ns=i * 10**6, transfer_ns=i * 10**6, staged=i)
                    for i in range(1, 14)]}]
 
 

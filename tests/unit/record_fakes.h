@@ -122,6 +122,11 @@ static inline struct gb_site *fake_site(uint16_t hook, uint32_t stack, uint64_t 
     return s;
 }
 
+static inline void fake_count(const char *name, uint64_t count)
+{
+    fake_counts[fake_count_count++] = (struct gb_named_count){name, count};
+}
+
 static inline void fake_stack(uint32_t id, int index, const char *file, int line, const char *func)
 {
     fake_stacks[id][index] = (struct gb_pyframe){file, func, line};

@@ -35,9 +35,9 @@ static void ordinary_run(void)
     copy->blocked_ns = copy->unsplit_ns = MS;
     copy->native_count = 1;
     copy->native_pcs[0] = (void *)0x12;
-    fake_site(FAKE_FREE, 0, 0, 0); /* never called: not in the record */
-    fake_counts[0] = (struct gb_named_count){"h2d.staged", 9};
-    fake_count_count = 1;
+    fake_site(FAKE_FREE, 0, 0, 0);               /* never called: not in the record */
+    fake_site(FAKE_SYNC, 1, 0, 0)->elided = 211; /* never made, but left out */
+    fake_count("h2d.staged", 9);
     use_gpu();
     push(12 * MS, 5 * MS, 1);
     push(MS / 2, 0, 1); /* below the threshold */
@@ -54,7 +54,7 @@ static void ordinary_run_is_recorded(void **state)
 {
     (void)state;
     assert_int_equal(run(ordinary_run), 0);
-    assert_int_equal(assert_lines_are_json(record), 7);
+    assert_int_equal(assert_lines_are_json(record), 8);
     static const char *const parts[] = {
         "{\"type\":\"run\",\"format\":1,\"version\":\"0.1.0\",\"pid\":",
         "\"rank\":null,\"job\":null,\"program\":\"test_record\"",
@@ -71,6 +71,7 @@ static void ordinary_run_is_recorded(void **state)
         "\"blocked_ns\":12000000,\"max_blocked_ns\":0,\"queued_ns\":7000000,\"transfer_ns\":0,",
         /* nothing of it could be split: n/a, not 0 */
         "\"blocked_ns\":1000000,\"max_blocked_ns\":0,\"queued_ns\":null,\"transfer_ns\":null,",
+        "\"staged\":0,\"elided\":211}]}\n",
     };
     for (size_t i = 0; i < GB_ARRAY_LEN(parts); i++)
         if (!strstr(record, parts[i]))

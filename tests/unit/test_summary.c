@@ -100,10 +100,20 @@ static void fill_naive_run(void)
                                      .launches = 100000,
                                      .staged_copies = 5000,
                                      .staged_bytes = 5000ull << 20,
+                                     .early_copies = 4990,
                                      .forwarded_copies = 12,
                                      .forwarded_bytes = 1 << 20,
                                      .ring_bytes = 64 << 20,
-                                     .ring_limit_bytes = 64 << 20};
+                                     .ring_limit_bytes = 64 << 20,
+                                     .staging_bytes = 80 << 20};
+    fake_count("h2d.declined.warming_up", 8);
+    fake_count("h2d.declined.capture", 4);
+    fake_count("early.declined.host_may_notice", 6);
+    fake_count("elide.declined.place", 5);
+    fake_count("elide.declined.library", 3);
+    fake_count("elide.waits", 4500);
+    fake_count("staging.copies", 4000);
+    fake_count("debts.opened", 9000);
 }
 
 static void naive_run_as_a_whole(void **state)
@@ -200,6 +210,30 @@ static void advice_follows_the_place(void **state)
     assert_non_null(strstr(text, "next     allocate once"));
 }
 
+static void what_was_done_and_declined(void **state)
+{
+    (void)state;
+    fill_naive_run();
+    fake_totals.early_copies = fake_totals.staging_bytes = 0;
+    fake_count_count = 0;
+    fake_count("h2d.declined.warming_up", 8);
+    write_summary(usual()); /* nothing that anybody could do something about */
+    assert_non_null(strstr(text, "went through 64.0 MiB of pinned memory; 12 (1.0 MiB) left"));
+    assert_null(strstr(text, "declined"));
+    assert_null(strstr(text, "returned early"));
+    assert_null(strstr(text, "gpuboost prove"));
+    fake_count("elide.declined.not_proven", 4321);
+    fake_totals.early_copies = 7;
+    write_summary(usual());
+    assert_non_null(strstr(text,
+                           "\ngpuboost:          7 copies returned early, 4321 waits could be "
+                           "left out: run `gpuboost prove` once on this GPU\n"));
+    assert_null(strstr(text, "declined"));
+    fake_count("early.declined.launch_blocking", 1);
+    write_summary(usual());
+    assert_non_null(strstr(text, "\ngpuboost: declined 1 early returns (launch blocking)\n"));
+}
+
 static void places_are_shown_where_the_reader_can_edit(void **state)
 {
     (void)state;
@@ -267,6 +301,7 @@ int main(void)
         CONFIG_TEST(impossible_figures_are_na),
         CONFIG_TEST(a_drain_that_never_came_counts_to_now),
         CONFIG_TEST(advice_follows_the_place),
+        CONFIG_TEST(what_was_done_and_declined),
         CONFIG_TEST(places_are_shown_where_the_reader_can_edit),
         CONFIG_TEST(hostile_names_are_harmless),
         CONFIG_TEST(full_table_and_long_names_stay_bounded),
