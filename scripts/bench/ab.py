@@ -24,10 +24,19 @@ SCRIPTS = {"naive": 1.25, "tuned": 0.99}  # lowest ratio of the script under gpu
 TIME_LIMIT_S = 300
 
 
-def steps_per_s(script, preset, steps, boosted):
-    """Speed of one run."""
+def prove(state):
+    """Tries what elision stands on, so that GPUBOOST_ELIDE=auto is on in the runs."""
+    command = [figures.GPUSIM, sys.executable, os.path.join(figures.ROOT, "scripts", "gpuboost"), "prove"]
+    done = subprocess.run(command, env=figures.environment(XDG_STATE_HOME=state), capture_output=True, text=True,
+                          timeout=TIME_LIMIT_S)
+    if done.returncode:
+        raise SystemExit(f"ab: {' '.join(command)} ended with status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def steps_per_s(script, preset, steps, boosted, state):
+    """Speed of one run; `state` is where the answer of gpuboost prove lies."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = preset.environment()
+        settings = {**preset.environment(), "XDG_STATE_HOME": state}
         env = figures.with_library(folder, **settings) if boosted else figures.environment(**settings)
         out = os.path.join(folder, "speed.json")
         command = [figures.GPUSIM, sys.executable, os.path.join(figures.WORKLOADS, f"train_{script}.py"),
@@ -39,7 +48,7 @@ def steps_per_s(script, preset, steps, boosted):
             return json.load(file)["steps_per_s"]
 
 
-def measure(names, repeat, steps):
+def measure(names, repeat, steps, state):
     """All runs of all presets, a repetition at a time."""
     runs = [(name, script, boosted) for name in names for script in SCRIPTS for boosted in (False, True)]
     speeds = {run: [] for run in runs}
@@ -50,7 +59,7 @@ def measure(names, repeat, steps):
             name, script, boosted = run
             print(f"  repetition {number + 1}/{repeat}: {name} {script}{' under gpuboost' if boosted else ''} ... ",
                   end="", file=sys.stderr, flush=True)
-            speeds[run].append(steps_per_s(script, PRESETS[name], steps, boosted))
+            speeds[run].append(steps_per_s(script, PRESETS[name], steps, boosted, state))
             print(f"{speeds[run][-1]:.2f} steps/s", file=sys.stderr)
     rows = []
     for name in names:
@@ -92,7 +101,9 @@ def main():
         names, args.repeat, args.steps = names[:1], 2, 10
     if args.repeat < 1 or args.steps < 1:
         parser.error("--repeat and --steps are at least 1")
-    result = measure(names, args.repeat, args.steps)
+    with tempfile.TemporaryDirectory() as state:
+        prove(state)
+        result = measure(names, args.repeat, args.steps, state)
     print("\n".join(lines(result)))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
     gpuboost run [--policy P] [--out DIR] -- python train.py
     gpuboost report [RUN]
+    gpuboost prove
     gpuboost demo
 
 Works from a clone without installation: python3 scripts/gpuboost, or bin/gpuboost. Needs nothing but
@@ -17,7 +18,7 @@ if sys.version_info < (3, 9):
     sys.exit("gpuboost: needs Python 3.9 or newer; this is " + sys.version.split()[0])
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from gpuboost import CommandError, demo, report, run  # noqa: E402
+from gpuboost import CommandError, demo, prove, report, run  # noqa: E402
 
 
 def parse(arguments):
@@ -28,6 +29,7 @@ def parse(arguments):
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run.add_arguments(commands.add_parser("run", help="run a command under the library"))
     report.add_arguments(commands.add_parser("report", help="what a run recorded"))
+    prove.add_arguments(commands.add_parser("prove", help="try what elision stands on, on the GPU that is there"))
     demo.add_arguments(commands.add_parser("demo", help="the same training plain, under gpuboost and hand-tuned"))
     return parser.parse_args(arguments)
 

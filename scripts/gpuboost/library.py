@@ -54,6 +54,15 @@ def _out_setting(env):
     return found[0] if found else ""
 
 
+def state_folder(env):
+    """Where the library and the command keep what outlives a run; None: nowhere."""
+    # Relative values are to be ignored (XDG base directory specification); without a home the library says so.
+    state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
+    if not state.startswith("/"):
+        state = os.path.join(home, ".local", "state")
+    return os.path.join(state, "gpuboost") if state.startswith("/") else None
+
+
 def place_of_runs(env):
     """What a process with this environment calls its run directory, with * for what only it knows; None: it has none."""
     out = _out_setting(env)
@@ -62,11 +71,8 @@ def place_of_runs(env):
     if out:
         parts = re.split("(%.)", os.path.abspath(out))
         return "".join({"%%": "%"}.get(part, "*") if part[:1] == "%" else glob.escape(part) for part in parts)
-    # Relative values are to be ignored (XDG base directory specification); without a home the library says so.
-    state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
-    if not state.startswith("/"):
-        state = os.path.join(home, ".local", "state")
-    return os.path.join(glob.escape(state), "gpuboost", "*") if state.startswith("/") else None
+    state = state_folder(env)
+    return os.path.join(glob.escape(state), "*") if state else None
 
 
 def _loader_ignores(program):

@@ -100,6 +100,13 @@ def test_a_training_that_fails_shows_what_it_said(tmp_path):
     assert not (tmp_path / "demo.json").exists()
 
 
+def test_a_gpu_that_is_not_proven_is_said(capsys):
+    demo.prove(environment(GPUSIM_ATTRIBUTES="100:1", GPUSIM_DEVICES="1", XDG_STATE_HOME="/dev/null"), None)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "gpuboost prove ... no wait may be left out:"
+    assert "FAILED  pageable memory is not the GPU's own" in said[2] and len(said) == 4
+
+
 def test_a_run_that_leaves_no_record_is_said(tmp_path):
     """A training that prints no line and opens no GPU, in the form of the real one."""
     speed = '{"steps_per_s": 2, "start_monotonic_ns": 0, "end_monotonic_ns": 100}'
@@ -148,10 +155,14 @@ def test_a_short_demo(tmp_path):
     top = result["top_sites"][0]
     assert top["file"] == str(WORKLOADS / "train_naive.py") and '.to("cuda")' in lines[top["line"] - 1]
     said = done.stdout.splitlines()
-    assert said[0].startswith("[1/3] train_naive.py ... ") and "\r" not in done.stdout
+    assert said[0].startswith("gpuboost prove ... ") and said[1].startswith("[1/3] train_naive.py ... ")
+    assert "\r" not in done.stdout
     record = pathlib.Path([line for line in said if line.startswith("record  ")][0][8:])
     assert record.parent.parent == out.parent and (record / "record.jsonl").exists()
     if result["simulated"]:
+        assert said[0] == "gpuboost prove ... waits may be left out"
+        assert len(list((record.parent / "gpuboost" / "proven").iterdir())) == 2
+        assert '"elide.waits"' in (record / "record.jsonl").read_text()
         assert result["device"].startswith("SIMULATED") and "   SIMULATED: " in said[-1]
         assert all(0 < entry["busy_pct"] <= 100 for entry in result["runs"])
 
