@@ -7,6 +7,8 @@
  */
 #include "elf.h"
 
+#include "lock.h"
+
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #define VERSYM_HIDDEN 0x8000u /* not the default version: foo@V rather than foo@@V */
 #define OBJECT_ANY    NULL
+#define LOOK_EVERY_NS 1000000000u
 
 struct symbols {
     uintptr_t base;
@@ -32,6 +35,29 @@ struct search {
     void *found;     /* a default or unversioned definition: ends the search */
     void *old_found; /* a hidden version, used when nothing better exists */
 };
+
+/* A child that is forked while another thread is inside dl_iterate_phdr finds the loader's lock
+ * held for ever (glibc does not set it up anew), and hangs in its own next call of it. So a fork
+ * waits until none of our threads is inside. */
+static gb_lock inside;
+
+void gb_elf_before_fork(void)
+{
+    gb_lock_acquire(&inside);
+}
+
+void gb_elf_after_fork(void)
+{
+    gb_lock_release(&inside);
+}
+
+static int iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    gb_lock_acquire(&inside);
+    int result = dl_iterate_phdr(visit, data);
+    gb_lock_release(&inside);
+    return result;
+}
 
 static uint32_t hash_gnu(const char *name)
 {
@@ -186,7 +212,7 @@ void *gb_elf_find(const char *object, const char *symbol)
                        .name = symbol,
                        .gnu_hash = hash_gnu(symbol),
                        .sysv_hash = hash_sysv(symbol)};
-    dl_iterate_phdr(search_object, &s);
+    iterate(search_object, &s);
     return s.found ? s.found : s.old_found;
 }
 
@@ -242,7 +268,7 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *arg)
 bool gb_elf_module_of(const void *addr, struct gb_elf_module *out)
 {
     struct module_search s = {.addr = (uintptr_t)addr, .out = out};
-    return dl_iterate_phdr(search_module, &s) != 0;
+    return iterate(search_module, &s) != 0;
 }
 
 static int match_name(struct dl_phdr_info *info, size_t size, void *prefix)
@@ -253,7 +279,7 @@ static int match_name(struct dl_phdr_info *info, size_t size, void *prefix)
 
 bool gb_elf_is_loaded(const char *object)
 {
-    return dl_iterate_phdr(match_name, (void *)(uintptr_t)object) != 0;
+    return iterate(match_name, (void *)(uintptr_t)object) != 0;
 }
 
 static int read_loads(struct dl_phdr_info *info, size_t size, void *loads)
@@ -265,7 +291,12 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *loads)
 
 uint64_t gb_elf_loads(void)
 {
-    uint64_t loads = 0;
-    dl_iterate_phdr(read_loads, &loads);
+    static uint64_t looked_ns, known;
+    uint64_t now_ns = gb_now_ns(), loads = 0;
+    if (now_ns - __atomic_load_n(&looked_ns, __ATOMIC_RELAXED) < LOOK_EVERY_NS)
+        return __atomic_load_n(&known, __ATOMIC_RELAXED);
+    iterate(read_loads, &loads);
+    __atomic_store_n(&known, loads, __ATOMIC_RELAXED);
+    __atomic_store_n(&looked_ns, now_ns, __ATOMIC_RELAXED);
     return loads;
 }

@@ -2,7 +2,7 @@
  *
  * Used instead of dlsym for everything that lived outside libc.so.6 before glibc 2.34 (dlsym
  * itself, dlopen, pthread_create) and for CPython's symbols. Takes only the loader's
- * dl_iterate_phdr lock; never call it while holding a lock of our own.
+ * dl_iterate_phdr lock, and one of its own around it; never call it while holding another.
  */
 #ifndef GB_ELF_H
 #define GB_ELF_H
@@ -24,9 +24,14 @@ struct gb_elf_module {
 /* The loaded object that contains addr; false if none does. */
 bool gb_elf_module_of(const void *addr, struct gb_elf_module *out);
 
+/* Around fork: no thread of ours is inside the loader then. */
+void gb_elf_before_fork(void);
+void gb_elf_after_fork(void);
+
 /* Is an object loaded whose basename begins so? */
 bool gb_elf_is_loaded(const char *object);
-/* How many objects have ever been loaded: changes when there is a new one. */
+/* How many objects have ever been loaded, looked at once a second: changes when there is a new one.
+ */
 uint64_t gb_elf_loads(void);
 
 #endif

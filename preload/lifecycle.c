@@ -10,6 +10,7 @@
 #include "config.h"
 #include "debt.h"
 #include "driver_api.h"
+#include "elf.h"
 #include "environment.h"
 #include "inflight.h"
 #include "log.h"
@@ -71,6 +72,7 @@ bool gb_lifecycle_off(void)
 
 static void child_of_fork(void)
 {
+    gb_elf_after_fork();
     gb_pystack_after_fork();
     gb_record_after_fork();
     gb_thread_forget_stream();
@@ -93,7 +95,7 @@ GB_COLD bool gb_lifecycle_arm(void)
     gb_record_open();
     gb_stall_calibrate();
     gb_clock_calibrate();
-    __register_atfork(NULL, NULL, child_of_fork, &__dso_handle);
+    __register_atfork(gb_elf_before_fork, gb_elf_after_fork, child_of_fork, &__dso_handle);
     __atomic_store_n(&gb_state, GB_STATE_ARMED, __ATOMIC_RELEASE);
     errno = kept_errno;
     return true;
