@@ -174,6 +174,9 @@ def copies(run):
     h2d, policy = run.option("GPUBOOST_H2D"), run.run.get("policy")
     if h2d == "off" or (h2d == "auto" and policy == "observe"):
         yield f"         staging was off: GPUBOOST_H2D={h2d}, GPUBOOST_POLICY={known(policy)}"
+    for name in ("GPUBOOST_EARLY", "GPUBOOST_ELIDE"):
+        if run.option(name) == "off":
+            yield f"         {name} was off"
 
 
 def cost(run):

@@ -125,6 +125,12 @@ def test_verdict(tmp_path, other, said):
     assert f"\nverdict  {said}\n" in text_of(write(tmp_path, totals(**other)))
 
 
+def test_what_was_switched_off_is_said(tmp_path):
+    config = {**CONFIG, "GPUBOOST_EARLY": {"value": "on"}, "GPUBOOST_ELIDE": {"value": "off"}}
+    said = text_of(write(tmp_path, [{**RUN, "config": config}, *WHOLE[1:]]))
+    assert "\n         GPUBOOST_ELIDE was off\n" in said and "GPUBOOST_EARLY" not in said
+
+
 def test_every_cut_is_read(tmp_path):
     text = (write(tmp_path / "whole", WHOLE) / "record.jsonl").read_bytes()
     first, last = text.index(b"\n") + 1, len(text) - 1
