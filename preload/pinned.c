@@ -3,6 +3,7 @@
 
 #include "budget.h"
 #include "config.h"
+#include "copier.h"
 #include "counters.h"
 #include "driver_api.h"
 #include "lifecycle.h"
@@ -59,6 +60,7 @@ static bool reserve(struct gb_pinned_ring *ring)
         mmap(NULL, chunk * chunks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
+    gb_copier_start();
     ring->memory = memory;
     ring->chunk_bytes = chunk;
     ring->limit = (uint32_t)chunks;
