@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # demo.sh PYTHON [ARGUMENTS...]: builds, then shows the main job: train_naive.py plain and under gpuboost, and
 # train_tuned.py plain, on a real GPU when there is one and else on the simulated one. The arguments are those of
-# "gpuboost demo", which does the runs, prints the table and writes build/demo.json.
+# "gpuboost demo", which does "gpuboost prove" and the runs, prints the table and writes build/demo.json.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
