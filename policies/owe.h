@@ -13,8 +13,10 @@ gb_counter *gb_why_not_place(const struct gb_call *call, const struct gb_copy *c
 
 /* May a copy that is on its stream return at once? Only an asynchronous form, while nothing that
  * the host may notice is outstanding, no capture is open, launches are not meant to block, and the
- * driver hooks are known to see the program's calls; and not where the thread waits right behind
- * its copies anyway. */
+ * driver hooks are known to see the program's calls. Not where the thread waits right behind its
+ * copies anyway; and not where several threads drive several GPUs: what one of them gives to its
+ * GPU may be what the other's copy waits for (a collective), and must not be made to wait for that.
+ */
 bool gb_may_owe(const struct gb_call *call, const struct gb_copy *copy);
 /* The same for a wait behind a copy. */
 bool gb_may_owe_here(const struct gb_call *call);

@@ -114,7 +114,9 @@ static bool add(struct gb_stream *stream, uint64_t seq)
         stream->debt_seq = seq;
         stream->debt_id = id;
         stream->debt_tid = gb_thread_id();
-        __atomic_store_n(&stream->fenced_id, id, __ATOMIC_RELAXED);
+        /* It waits for all debts before this one, unless another thread has opened one since. */
+        if (stream->fenced_id == id - 1)
+            __atomic_store_n(&stream->fenced_id, id, __ATOMIC_RELAXED);
         __atomic_store_n(&gb_debts.last_id, id, __ATOMIC_RELEASE);
         if (i == gb_debts.open)
             __atomic_store_n(&gb_debts.open, i + 1, __ATOMIC_RELEASE);
@@ -249,10 +251,16 @@ bool gb_debt_pay_for_event(CUevent event)
 
 /* ---- ends ---- */
 
+/* Which one is not asked: there are few contexts, and they seldom end. */
 void gb_debt_context_ends(void)
 {
-    gb_debt_pay();
-    gb_streams_forget_debt_events(gb_thread_context());
+    struct debt debts[DEBTS_MAX];
+    if (!is_on())
+        return;
+    uint32_t count = read_open(debts, 0);
+    for (uint32_t i = 0; i < count; i++)
+        pay(&debts[i]);
+    gb_streams_forget_debt_events();
 }
 
 void gb_debt_after_fork(void)

@@ -56,7 +56,7 @@ static inline void gb_debt_pay(void)
 bool gb_debt_pay_for_stream(CUstream handle);
 bool gb_debt_pay_for_event(CUevent event);
 
-/* The calling thread is about to end a context: its debts are paid, their events go with it. */
+/* A context is about to end: all debts are paid, and the events made anew. */
 void gb_debt_context_ends(void);
 void gb_debt_after_fork(void);
 

@@ -100,6 +100,24 @@ GB_COLD static struct gb_stream *add_stream(CUcontext context, CUstream handle, 
     return s;
 }
 
+/* The first thread that uses a GPU is remembered, and that there was another. */
+static void note_thread(struct gb_gpu *gpu)
+{
+    uint32_t tid = gb_thread_id(), known = __atomic_load_n(&gpu->tid, __ATOMIC_RELAXED);
+    if (GB_UNLIKELY(known != tid && known != GB_MANY_THREADS))
+        __atomic_store_n(&gpu->tid, known ? GB_MANY_THREADS : tid, __ATOMIC_RELAXED);
+}
+
+bool gb_gpus_are_shared(void)
+{
+    uint32_t count = __atomic_load_n(&gpu_count, __ATOMIC_ACQUIRE);
+    uint32_t first = __atomic_load_n(&gpus[0].tid, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < count && count > 1; i++)
+        if (first == GB_MANY_THREADS || __atomic_load_n(&gpus[i].tid, __ATOMIC_RELAXED) != first)
+            return true;
+    return false;
+}
+
 struct gb_stream *gb_stream_of(CUstream handle)
 {
     CUcontext context = gb_thread_context();
@@ -111,7 +129,10 @@ struct gb_stream *gb_stream_of(CUstream handle)
     else if (handle == CU_STREAM_PER_THREAD)
         tid = gb_thread_id();
     struct gb_stream *s = probe(context, handle, tid);
-    return GB_LIKELY(s->used) ? s : add_stream(context, handle, tid);
+    if (GB_UNLIKELY(!s->used) && !(s = add_stream(context, handle, tid)))
+        return NULL;
+    note_thread(s->gpu);
+    return s;
 }
 
 /* ---- events ---- */
@@ -254,11 +275,23 @@ uint32_t gb_outstanding(void)
     return found;
 }
 
-void gb_streams_forget_debt_events(CUcontext context)
+void gb_streams_forget_debt_events(void)
 {
     for (uint32_t i = 0; i < STREAM_SLOTS; i++)
-        if (streams[i].used && (!context || streams[i].context == context))
-            __atomic_store_n(&streams[i].debt_event, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&streams[i].debt_event, NULL, __ATOMIC_RELEASE);
+}
+
+/* Only a wait for the whole context tells when the work of such a stream is done. */
+void gb_stream_ends(CUstream handle)
+{
+    struct gb_stream *stream = gb_stream_of(handle);
+    if (!stream || !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return;
+    if (stream->host_runs_seq > stream->done)
+        gb_stream_host_runs(gb_stream_of(GB_ORPHANS));
+    else if (stream->host_sees_seq > stream->done)
+        gb_stream_host_sees(gb_stream_of(GB_ORPHANS));
+    stream->host_sees_seq = stream->host_runs_seq = 0;
 }
 
 uint64_t gb_kernels_total(void)

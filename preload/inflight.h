@@ -17,6 +17,8 @@
 #define GB_STREAM_DEPENDENCIES 8
 /* No stream has this handle: the cache of a thread is empty. */
 #define GB_NO_STREAM ((CUstream) ~(uintptr_t)0)
+/* Stands for those that were destroyed with work the host may notice. */
+#define GB_ORPHANS ((CUstream)(~(uintptr_t)0 - 1))
 
 struct gb_site;
 
@@ -26,8 +28,10 @@ struct gb_gpu {
     uint32_t streams_missing; /* the table of streams was full: never dry */
     uint64_t dry_ns;          /* since when; idle time before it is already charged */
     struct gb_site *dry_site; /* who made it so; NULL: there was no kernel yet */
+    uint32_t tid;             /* of the only thread that has used it; GB_MANY_THREADS */
     struct gb_stream *streams;
 };
+#define GB_MANY_THREADS UINT32_MAX
 
 struct gb_dependency {
     struct gb_stream *stream;
@@ -154,8 +158,15 @@ struct gb_snapshot {
 void gb_gpu_snapshot(struct gb_gpu *gpu, struct gb_snapshot *out);
 void gb_snapshot_done(const struct gb_snapshot *snapshot);
 
-/* The events of debt.h go with their context; NULL: with every one. */
-void gb_streams_forget_debt_events(CUcontext context);
+/* The events of debt.h go with their contexts. */
+void gb_streams_forget_debt_events(void);
+
+/* The stream is about to be destroyed: what it still has to do goes on, and its handle may be given
+ * out again. */
+void gb_stream_ends(CUstream handle);
+
+/* Do several threads give work to several GPUs? */
+bool gb_gpus_are_shared(void);
 
 uint64_t gb_kernels_total(void);
 

@@ -12,7 +12,7 @@
 
 static bool read_file(void)
 {
-    char name[96] = "", path[1024], text[64];
+    char name[96] = "", path[1024], text[64] = "";
     int version = 0;
     CUdevice device;
     if (!gb_driver.cuDriverGetVersion || gb_driver.cuDriverGetVersion(&version) != CUDA_SUCCESS ||

@@ -168,6 +168,13 @@ static bool gave_back(CUresult result)
         return gb_real.f.symbol args;                                                              \
     }
 
+#define GB_WRAP_stream_end(RESULT, symbol, handle, copy, args)                                     \
+    {                                                                                              \
+        if (gb_armed())                                                                            \
+            gb_stream_ends(s);                                                                     \
+        return gb_real.f.symbol args;                                                              \
+    }
+
 /* ---- captures ---- */
 #define GB_WRAP_capture_begin(RESULT, symbol, handle, copy, args)                                  \
     {                                                                                              \
@@ -224,6 +231,7 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
 #define GB_BEFORE_graph_change(...)
 #define GB_BEFORE_graph_launch(...)
 #define GB_BEFORE_owed(...)
+#define GB_BEFORE_stream_end(...)
 #define GB_BEFORE_free_bytes(...)
 #define GB_BEFORE_elapsed(...)
 #define GB_BEFORE_vmm_map(...)

@@ -128,6 +128,7 @@ static const struct {
     {"cuGraphExecMemsetNodeSetParams", 10020, "cuGraphExecMemsetNodeSetParams", NULL},
     {"cuGraphExecChildGraphNodeSetParams", 11010, "cuGraphExecChildGraphNodeSetParams", NULL},
     {"cuGraphExecNodeSetParams", 12020, "cuGraphExecNodeSetParams", NULL},
+    {"cuStreamDestroy", 4000, "cuStreamDestroy_v2", NULL},
     {"cuDeviceGetName", 2000, "cuDeviceGetName", NULL},
 };
 
