@@ -16,6 +16,7 @@
 #include "elf.h"
 #include "owe.h"
 #include "proven.h"
+#include "verify.h"
 
 #define PAIR_BYTES 128 /* most between the return addresses of the copy and the wait */
 
@@ -64,7 +65,7 @@ static bool owes(const struct gb_call *call, const struct gb_copied *copied)
 bool gb_elide_wait(struct gb_call *call, const struct gb_copied *copied)
 {
     if (!gb_config_policy_on((enum gb_switch)gb_config.elide, GB_PROFILE_SAFE) ||
-        !is_pair(call, copied) || !gb_may_owe_here(call))
+        gb_verify_failed() || !is_pair(call, copied) || !gb_may_owe_here(call))
         return false;
     if (gb_config.elide == GB_SWITCH_AUTO && is_library_loaded())
         return refuse(&gb_counters.elide_library);

@@ -18,6 +18,7 @@
 #include "driver_api.h"
 #include "pinned.h"
 #include "ranges.h"
+#include "verify.h"
 
 #include <string.h>
 
@@ -45,6 +46,8 @@ static bool declines(gb_counter *why)
  * questions waits or creates anything. */
 static bool is_ours(const struct gb_call *call, const struct gb_copy *copy)
 {
+    if (gb_verify_failed())
+        return declines(&gb_counters.h2d_wrong);
     if (gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE)
         return declines(&gb_counters.h2d_registered);
     if (!is_warm(copy->bytes))
@@ -277,7 +280,8 @@ static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
     struct earlier earlier;
     gb_debt_fence(
         call->handle); /* what other streams owe: our calls pass no hook that would see to it */
-    bool owes = gb_may_owe(call, copy);
+    bool verifies = gb_verify_wants();
+    bool owes = !verifies && gb_may_owe(call, copy);
     gb_hop_note(&ring->hop, call->stream, copy->bytes);
     if (!begin(ring, call, copy->bytes, owes, &earlier))
         return false;
@@ -296,6 +300,8 @@ static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
         settle(ring, &chunks, call->handle);
         return declines(&gb_counters.h2d_error);
     }
+    if (verifies && !gb_verify_copy(ring, call, copy))
+        return false;
     call->staged = true;
     call->queued_ns = earlier.event ? 0 : earlier.done_ns - earlier.start_ns;
     return true;

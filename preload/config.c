@@ -32,7 +32,8 @@ const struct gb_option gb_options[GB_OPTION_COUNT] = {
     {env, GB_KIND_SIZE, AT(field), min, max, NULL},
 #define GB_OPTION_TIME(field, env, fallback, min, max, help)                                       \
     {env, GB_KIND_TIME, AT(field), min, max, NULL},
-#define GB_OPTION_TEXT(field, env, fallback, help) {env, GB_KIND_TEXT, AT(field), 0, 0, NULL},
+#define GB_OPTION_SHARE(field, env, fallback, help) {env, GB_KIND_SHARE, AT(field), 0, 0, NULL},
+#define GB_OPTION_TEXT(field, env, fallback, help)  {env, GB_KIND_TEXT, AT(field), 0, 0, NULL},
 #include "options.def"
 };
 
@@ -41,6 +42,7 @@ static const struct gb_config defaults = {
 #define GB_OPTION_ENUM(field, env, fallback, choices, help)  .field = fallback,
 #define GB_OPTION_SIZE(field, env, fallback, min, max, help) .field = fallback,
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) .field = fallback,
+#define GB_OPTION_SHARE(field, env, fallback, help)          .field = fallback,
 #define GB_OPTION_TEXT(field, env, fallback, help)           .field = fallback,
 #include "options.def"
 };
@@ -100,6 +102,8 @@ bool gb_config_set(const struct gb_option *o, const char *value, bool apply)
     case GB_KIND_SIZE:
     case GB_KIND_TIME:
         return parse_number(o, value, field);
+    case GB_KIND_SHARE:
+        return gb_config_parse_share(value, field);
     case GB_KIND_TEXT:
         if (strlen(value) >= GB_CONFIG_TEXT_BYTES)
             return false;
@@ -192,6 +196,9 @@ bool gb_config_entry(unsigned index, struct gb_config_entry *out)
         break;
     case GB_KIND_TIME:
         gb_config_format_time(*(const uint64_t *)field, out->value, sizeof out->value);
+        break;
+    case GB_KIND_SHARE:
+        gb_config_format_share(*(const uint64_t *)field, out->value, sizeof out->value);
         break;
     case GB_KIND_TEXT:
         snprintf(out->value, sizeof out->value, "%s", *(const char *const *)field);

@@ -21,6 +21,7 @@ struct gb_config {
 #define GB_OPTION_ENUM(field, env, fallback, choices, help)  int field;
 #define GB_OPTION_SIZE(field, env, fallback, min, max, help) uint64_t field;
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) uint64_t field;
+#define GB_OPTION_SHARE(field, env, fallback, help)          uint64_t field;
 #define GB_OPTION_TEXT(field, env, fallback, help)           const char *field;
 #include "options.def"
 };
@@ -46,6 +47,7 @@ bool gb_config_entry(unsigned index, struct gb_config_entry *out);
 bool gb_config_parse_size(const char *text, uint64_t *out_bytes); /* "64M", "1GiB", "4096" */
 bool gb_config_parse_time(const char *text,
                           uint64_t *out_ns); /* "80us", "2ms", "1s"; no unit is an error */
+bool gb_config_parse_share(const char *text, uint64_t *out_every); /* "1/100" as 100, "off" as 0 */
 bool gb_config_parse_bool(const char *text, bool *out); /* 0/1 on/off yes/no true/false */
 
 #endif

@@ -8,7 +8,14 @@
 
 #include "config.h"
 
-enum gb_option_kind { GB_KIND_BOOL, GB_KIND_ENUM, GB_KIND_SIZE, GB_KIND_TIME, GB_KIND_TEXT };
+enum gb_option_kind {
+    GB_KIND_BOOL,
+    GB_KIND_ENUM,
+    GB_KIND_SIZE,
+    GB_KIND_TIME,
+    GB_KIND_SHARE,
+    GB_KIND_TEXT
+};
 enum gb_config_source { GB_SOURCE_DEFAULT, GB_SOURCE_ENVIRONMENT, GB_SOURCE_FILE };
 
 enum {
@@ -16,6 +23,7 @@ enum {
 #define GB_OPTION_ENUM(field, env, fallback, choices, help)  GB_OPTION_INDEX_##field,
 #define GB_OPTION_SIZE(field, env, fallback, min, max, help) GB_OPTION_INDEX_##field,
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) GB_OPTION_INDEX_##field,
+#define GB_OPTION_SHARE(field, env, fallback, help)          GB_OPTION_INDEX_##field,
 #define GB_OPTION_TEXT(field, env, fallback, help)           GB_OPTION_INDEX_##field,
 #include "options.def"
     GB_OPTION_COUNT
@@ -61,6 +69,7 @@ bool gb_config_set(const struct gb_option *option, const char *value, bool apply
 bool gb_config_parse_choice(const char *choices, const char *text, int *out);
 /* Texts that parse back to the same value. */
 void gb_config_format_size(uint64_t bytes, char *out, size_t size);
+void gb_config_format_share(uint64_t every, char *out, size_t size);
 void gb_config_format_time(uint64_t ns, char *out, size_t size);
 /* The known name nearest to an unknown one, or NULL when none is near. */
 const char *gb_config_nearest(const char *name);

@@ -82,6 +82,31 @@ bool gb_config_parse_time(const char *text, uint64_t *out_ns)
     return false;
 }
 
+bool gb_config_parse_share(const char *text, uint64_t *out_every)
+{
+    uint64_t n;
+    bool on;
+    if (strncmp(text, "1/", 2) != 0) {
+        if (!gb_config_parse_bool(text, &on))
+            return false;
+        *out_every = on;
+        return true;
+    }
+    text += 2;
+    if (!digits(&text, &n) || *text || n == 0)
+        return false;
+    *out_every = n;
+    return true;
+}
+
+void gb_config_format_share(uint64_t every, char *out, size_t size)
+{
+    if (every)
+        snprintf(out, size, "1/%llu", (unsigned long long)every);
+    else
+        snprintf(out, size, "off");
+}
+
 bool gb_config_parse_bool(const char *text, bool *out)
 {
     static const char *const words[2][4] = {{"0", "off", "no", "false"},

@@ -123,6 +123,9 @@ static void add_accepted(struct gb_text *t, const struct gb_option *o)
         gb_config_format_time(o->max, high, sizeof high);
         gb_text_add(t, "a time from %s to %s (with ns, us, ms or s)", low, high);
         break;
+    case GB_KIND_SHARE:
+        gb_text_add(t, "off or 1/n, such as 1/100");
+        break;
     case GB_KIND_TEXT:
         gb_text_add(t, "a text of at most %d bytes", GB_CONFIG_TEXT_BYTES - 1);
         break;

@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- options:begin -->", "<!-- options:end -->"
-OPTION = re.compile(r"^GB_OPTION_(BOOL|ENUM|SIZE|TIME|TEXT)\((.*)\)$", re.MULTILINE)
+OPTION = re.compile(r"^GB_OPTION_(BOOL|ENUM|SIZE|TIME|SHARE|TEXT)\((.*)\)$", re.MULTILINE)
 
 
 def split_arguments(text):
@@ -63,6 +63,8 @@ def row(kind, arguments, enums):
         choices = arguments[3].strip('"').split(",")
         index = int(default) if default.isdigit() else enums[default]
         return name, ", ".join(f"`{c}`" for c in choices), choices[index], text
+    if kind == "SHARE":
+        return name, "`1/n`, `off`", f"1/{default}" if default != "0" else "off", text
     if kind == "TEXT":
         return name, "text", default.strip('"'), text
     show = size if kind == "SIZE" else time

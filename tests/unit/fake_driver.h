@@ -36,6 +36,7 @@ enum fake_call {
     FAKE_REGISTER,
     FAKE_UNREGISTER,
     FAKE_SEND,    /* an asynchronous copy out of pinned memory */
+    FAKE_READ,    /* an asynchronous copy to the host */
     FAKE_FORWARD, /* ... out of any other memory: the program's own call */
     FAKE_HOST_ALLOC,
     FAKE_CALLS
@@ -72,6 +73,7 @@ static struct {
     enum fake_call fail_call;     /* FAKE_CALLS: any; else the n-th of this kind */
     bool sticky;                  /* ... and so does every later call */
     CUresult error;
+    int corrupt_send;      /* the n-th send arrives with a wrong byte, 0: none */
     void (*on_send)(void); /* called inside the next send, once */
     /* what happened */
     CUstreamCaptureMode mode;
@@ -400,6 +402,8 @@ static CUresult fake_cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t 
         void (*act)(void) = fake.on_send;
         fake.on_send = NULL;
         fake_queue((struct fake_op){stream, (void *)(uintptr_t)dst, src, n, NULL, false, false});
+        if (fake.count[FAKE_SEND] == fake.corrupt_send)
+            *(uint8_t *)(uintptr_t)src ^= 1;
         if (act)
             act();
         return CUDA_SUCCESS;
@@ -414,6 +418,14 @@ static CUresult fake_cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n)
     FAKE_ENTER(FAKE_FORWARD, src, n);
     fake_run_stream(NULL, fake.op_count);
     memcpy((void *)(uintptr_t)dst, src, n);
+    return CUDA_SUCCESS;
+}
+
+/* Read when something waits for it, like the sends. */
+static CUresult fake_cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t n, CUstream stream)
+{
+    FAKE_ENTER(FAKE_READ, src, n);
+    fake_queue((struct fake_op){stream, dst, (const void *)(uintptr_t)src, n, NULL, false, false});
     return CUDA_SUCCESS;
 }
 
@@ -456,6 +468,7 @@ static void fake_begin(CUcontext context)
     gb_real.f.cuMemHostRegister_v2 = fake_cuMemHostRegister;
     gb_real.f.cuMemHostUnregister = fake_cuMemHostUnregister;
     gb_real.f.cuMemcpyHtoDAsync_v2 = fake_cuMemcpyHtoDAsync;
+    gb_real.f.cuMemcpyDtoHAsync_v2 = fake_cuMemcpyDtoHAsync;
     gb_real.f.cuMemcpyHtoD_v2 = fake_cuMemcpyHtoD;
     gb_real.f.cuMemHostAlloc = fake_cuMemHostAlloc;
 }

@@ -97,6 +97,20 @@ static void bools_and_choices_are_words(void **state)
     assert_int_equal(choice, UNTOUCHED);
 }
 
+static void shares_are_one_in_n(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"1/0",  "2/3",  "1/",  "/2", "1/2/3",
+                                      "1/ 2", "1/-1", "0.5", "",   "5"};
+    uint64_t every = 7;
+    for (size_t i = 0; i < GB_ARRAY_LEN(bad); i++)
+        assert_false(gb_config_parse_share(bad[i], &every));
+    assert_int_equal(every, 7);
+    assert_true(gb_config_parse_share("1/100", &every) && every == 100);
+    assert_true(gb_config_parse_share("off", &every) && every == 0);
+    assert_true(gb_config_parse_share("on", &every) && every == 1);
+}
+
 /* Random bytes never crash a parser, and what one accepts it prints so that it parses the same. */
 static void random_texts_round_trip(void **state)
 {
@@ -293,6 +307,7 @@ int main(void)
         cmocka_unit_test(sizes_are_strict),
         cmocka_unit_test(times_need_a_unit),
         cmocka_unit_test(bools_and_choices_are_words),
+        cmocka_unit_test(shares_are_one_in_n),
         cmocka_unit_test(random_texts_round_trip),
         cmocka_unit_test(defaults_are_those_of_the_list),
         cmocka_unit_test(environment_sets_every_kind),
