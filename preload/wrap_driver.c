@@ -39,9 +39,14 @@
                       (int)gb_debt_pay_for_event(e) | (int)gb_debt_pay_for_event(x));              \
     }
 
+/* What is on its way through our memory is owed: it is waited for, as it would have been natively.
+ */
 static bool made_room(CUresult result)
 {
-    return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back_device();
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !gb_hop_any())
+        return false;
+    gb_debt_pay();
+    return gb_pinned_give_back_device();
 }
 #define GB_CALL_ALLOC(real_call)                                                                   \
     ({                                                                                             \
