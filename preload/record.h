@@ -30,7 +30,9 @@ struct gb_totals {
     uint64_t hook_ns; /* our own measured cost, estimate from sampled calls */
     uint64_t launches;
     uint64_t staged_copies, staged_bytes;
-    uint64_t early_copies;                      /* of them: returned before they were done */
+    uint64_t early_copies; /* of them: returned before they were done */
+    uint64_t
+        unseen_copies; /* of those: to an idle GPU, straight: how long it waited was not seen */
     uint64_t forwarded_copies, forwarded_bytes; /* pageable copies left to the driver */
     uint64_t ring_bytes, ring_limit_bytes;
     uint64_t staging_bytes; /* device memory in use for copies */

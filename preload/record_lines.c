@@ -146,6 +146,7 @@ static void add_totals(struct gb_json *j)
     gb_json_u64(j, "staged_copies", t.staged_copies);
     gb_json_u64(j, "staged_bytes", t.staged_bytes);
     gb_json_u64(j, "early_copies", t.early_copies);
+    gb_json_u64(j, "unseen_copies", t.unseen_copies);
     gb_json_u64(j, "forwarded_copies", t.forwarded_copies);
     gb_json_u64(j, "forwarded_bytes", t.forwarded_bytes);
     gb_json_u64(j, "ring_bytes", t.ring_bytes);

@@ -13,7 +13,7 @@
 
 static struct {
     gb_counter first_kernel_ns, last_dry_ns, idle_ns, cost_ns, stamp_cost_ps;
-    gb_counter forwarded_copies, forwarded_bytes;
+    gb_counter forwarded_copies, forwarded_bytes, unseen_copies;
 } totals;
 
 /* ---- charging ---- */
@@ -225,6 +225,7 @@ static void account_owed(struct gb_call *call, const struct gb_copy *copy)
     uint64_t blocked = call->end_ns - call->start_ns;
     uint64_t queued = call->queued_ns < blocked ? call->queued_ns : blocked;
     if (call->was_dry && gpu->dry_site && __atomic_load_n(&gpu->dry, __ATOMIC_RELAXED)) {
+        GB_COUNT(totals.unseen_copies, 1);
         charge_bubble(gpu, call->start_ns);
         gpu->dry_ns = call->start_ns;
         gpu->dry_site = site;
@@ -375,6 +376,7 @@ void gb_totals_read(struct gb_totals *out)
         .launches = gb_kernels_total(),
         .forwarded_copies = GB_READ(totals.forwarded_copies),
         .forwarded_bytes = GB_READ(totals.forwarded_bytes),
+        .unseen_copies = GB_READ(totals.unseen_copies),
     };
     out->hook_ns = GB_READ(totals.cost_ns) + out->launches * GB_READ(totals.stamp_cost_ps) / 1000;
     gb_policy_totals(out);

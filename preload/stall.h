@@ -6,7 +6,9 @@
  * before there is one, the call stays unsplit.
  * idle = time in which the compute engine is known to have nothing to do: from a wait that showed
  * the GPU dry to the next kernel given to it (a bubble, charged to the call that waited), and
- * transfers on a dry GPU (charged to the copy). It counts from the first kernel on.
+ * transfers on a dry GPU (charged to the copy). It counts from the first kernel on. Of a copy that
+ * returned early to a dry GPU only the time up to the next kernel is seen, and not how long that
+ * kernel waits for the bytes: such copies are counted, and the idle time is a lower bound.
  * Thread rule: any thread, no lock. Failure rule: idle time that was not seen is not charged.
  */
 #ifndef GB_STALL_H

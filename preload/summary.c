@@ -18,6 +18,7 @@
 #define TOP_GUARDS        3
 #define COUNTS_MAX        256
 #define HEALTHY_PERCENT   5
+#define UNSEEN_PERCENT    5 /* of the staged copies: with more of them nothing is called healthy */
 #define EXPLAINED_PERCENT 70
 
 /* One place: all sites with the same Python stack, or one native site. */
@@ -116,7 +117,8 @@ static uint64_t span_ns(const struct gb_totals *totals, uint64_t now_ns)
 
 static bool is_healthy(const struct gb_totals *totals, uint64_t span)
 {
-    return totals->idle_ns < span / 100 * HEALTHY_PERCENT;
+    return totals->idle_ns < span / 100 * HEALTHY_PERCENT &&
+           totals->unseen_copies <= totals->staged_copies / 100 * UNSEEN_PERCENT;
 }
 
 static void add_verdict(struct gb_text *t, const struct gb_totals *totals, uint64_t span)
@@ -130,7 +132,7 @@ static void add_verdict(struct gb_text *t, const struct gb_totals *totals, uint6
     gb_text_add(t, is_healthy(totals, span) ? "HEALTHY: "
                    : explained              ? "GPU WAITS: "
                                             : "INCOMPLETE: ");
-    gb_text_add(t, "the GPU was idle ");
+    gb_text_add(t, "the GPU was idle %s", totals->unseen_copies ? "at least " : "");
     gb_text_add_percent(t, totals->idle_ns, span);
     gb_text_add(t, " of ");
     gb_text_add_duration(t, span);

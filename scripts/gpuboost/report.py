@@ -13,6 +13,7 @@ DECLINED = (("h2d.declined.", "not staged"), ("early.declined.", "not returned e
 NOT_PROVEN = "elide.declined.not_proven"
 SIMULATED = "SIMULATED"
 HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/summary.c
+UNSEEN_PERCENT = 5  # of the staged copies
 
 
 def add_arguments(parser):
@@ -91,10 +92,13 @@ def verdict(run, places):
     if not span or total is None or total > span:
         return "n/a: the GPU's idle time could not be measured"
     explained = sum(place["idle_ns"] for place in places if place["site"].get("call"))
-    word = ("HEALTHY" if total < span // 100 * HEALTHY_PERCENT
+    unseen = run.totals.get("unseen_copies") or 0
+    seen = unseen <= (run.totals.get("staged_copies") or 0) // 100 * UNSEEN_PERCENT
+    word = ("HEALTHY" if total < span // 100 * HEALTHY_PERCENT and seen
             else "GPU WAITS" if explained >= total // 100 * EXPLAINED_PERCENT else "INCOMPLETE")
     has_place = f", of which {percent(explained, total)} has a place" if total else ""
-    return f"{word}: the GPU was idle {percent(total, span)} of {duration(span)} ({duration(total)}){has_place}"
+    bound = "at least " if unseen else ""
+    return f"{word}: the GPU was idle {bound}{percent(total, span)} of {duration(span)} ({duration(total)}){has_place}"
 
 
 def blocked(place):

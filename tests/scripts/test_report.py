@@ -115,6 +115,8 @@ def test_golden(tmp_path, name, lines, tail):
 
 @pytest.mark.parametrize("other, said", [
     ({"idle_ns": 0}, "HEALTHY: the GPU was idle 0.0 % of 60.0 s (0 ns)"),
+    ({"idle_ns": 0, "unseen_copies": 1}, "HEALTHY: the GPU was idle at least 0.0 % of 60.0 s (0 ns)"),
+    ({"idle_ns": 0, "unseen_copies": 4000}, "GPU WAITS: the GPU was idle at least 0.0 % of 60.0 s (0 ns)"),
     ({"idle_ns": 40 * SECOND}, "INCOMPLETE: the GPU was idle 66.6 % of 60.0 s (40.0 s), of which 47.5 % has a place"),
     ({"idle_ns": 61 * SECOND}, "n/a: the GPU's idle time could not be measured"),
     ({"idle_ns": None}, "n/a: the GPU's idle time could not be measured"),

@@ -169,6 +169,20 @@ static void healthy_run_has_nothing_to_do(void **state)
     assert_non_null(strstr(text, "next     nothing to do"));
 }
 
+/* Copies that an idle GPU has waited for, nobody knows how long. */
+static void what_was_not_seen_is_not_called_healthy(void **state)
+{
+    (void)state;
+    fill_naive_run();
+    fake_totals.idle_ns = 500 * MS;
+    fake_totals.unseen_copies = 1;
+    write_summary(usual());
+    assert_non_null(strstr(text, "verdict  HEALTHY: the GPU was idle at least 0.8 %"));
+    fake_totals.unseen_copies = fake_totals.staged_copies;
+    write_summary(usual());
+    assert_null(strstr(text, "HEALTHY"));
+}
+
 static void impossible_figures_are_na(void **state)
 {
     (void)state;
@@ -298,6 +312,7 @@ int main(void)
         CONFIG_TEST(run_without_anything_known),
         CONFIG_TEST(nothing_enqueued_is_not_zero),
         CONFIG_TEST(healthy_run_has_nothing_to_do),
+        CONFIG_TEST(what_was_not_seen_is_not_called_healthy),
         CONFIG_TEST(impossible_figures_are_na),
         CONFIG_TEST(a_drain_that_never_came_counts_to_now),
         CONFIG_TEST(advice_follows_the_place),
