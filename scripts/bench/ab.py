@@ -36,8 +36,9 @@ def prove(state):
         raise SystemExit(f"ab: {' '.join(command)} ended with status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def steps_per_s(script, preset, steps, boosted, state):
+def steps_per_s(kind, preset, steps, boosted, state):
     """Speed of one run; `state` is where the answer of gpuboost prove lies."""
+    script, log_every, _ = KINDS[kind]
     with tempfile.TemporaryDirectory() as folder:
         settings = {**preset.environment(), "XDG_STATE_HOME": state}
         env = figures.with_library(folder, **settings) if boosted else figures.environment(**settings)

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+import harness
 from on_gpusim import run
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -80,3 +81,22 @@ def test_the_held_stream_catches_a_careless_library(tmp_path, built, kind, clock
     with pytest.raises(AssertionError, match="Timeout"):
         run(tmp_path, None, PROGRAMS / "hazard_held_stream.py", kind, 60, SMALL, 3,
             LD_PRELOAD=built("careless", library=True), GPUSIM_CLOCK=clock)
+
+
+@pytest.mark.parametrize("boost, more", [(False, {}), (True, {"GPUBOOST_ELIDE": "wide"}), (True, {"GPUBOOST_EARLY": "off"})])
+def test_captures_beside_copies(built, out, boost, more):
+    """A query or a wait of ours would break the global capture of another thread."""
+    program = built("captures", str(harness.SIM / "libcudart.so.12"), "-Wl,--allow-shlib-undefined")
+    result = harness.run([program, 1500], out, boost=boost, driver="sim", **more)
+    assert result.stdout == "0 captures failed, 0 copies wrong\n"
+    if boost:
+        assert result.totals["staged_copies"] > 10, result.counts
+
+
+def test_expandable_segments_are_served(tmp_path):
+    """Their destinations are mapped memory, which a rule of thumb would leave out."""
+    result = run(tmp_path, "safe", PROGRAMS / "hazard_side_stream.py", 1, 20, GPUSIM_CLOCK="virtual", GPUBOOST_ELIDE="on",
+                 PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    counts = result.snapshot["counts"]
+    assert result.stdout.strip() == "0"
+    assert result.totals["staged_copies"] >= LEAST_STAGED and counts["debts.opened"] >= LEAST_OWED, counts
