@@ -51,6 +51,8 @@ bool gb_may_owe_here(const struct gb_call *call)
         return refuse(&gb_counters.owe_capture);
     if (gb_outstanding())
         return refuse(&gb_counters.owe_outstanding);
+    if (gb_exported_any())
+        return refuse(&gb_counters.owe_exported);
     if (gb_gpus_are_shared() && gb_config.elide != GB_SWITCH_WIDE)
         return refuse(&gb_counters.owe_shared);
     return gb_live(call) || refuse(&gb_counters.owe_unseen);

@@ -6,6 +6,7 @@
 #include "debt.h"
 #include "driver_api.h"
 #include "lock.h"
+#include "resolve.h"
 
 #define RANGES_MAX   512
 #define MAPPINGS_MAX 8192
@@ -13,6 +14,7 @@
 
 struct range {
     CUdeviceptr start, end;
+    bool by_nccl;
 };
 
 static struct range ranges[RANGES_MAX];
@@ -20,7 +22,10 @@ static struct {
     CUmemGenericAllocationHandle handle;
     struct range range;
 } mappings[MAPPINGS_MAX];
-static CUmemGenericAllocationHandle handles[HANDLES_MAX];
+static struct {
+    CUmemGenericAllocationHandle handle;
+    bool by_nccl;
+} handles[HANDLES_MAX];
 static uint32_t range_count, mapping_count, handle_count;
 static uint32_t all; /* a table was full */
 static bool mappings_lost;
@@ -42,24 +47,30 @@ static void add(struct range range)
     }
 }
 
-static bool is_exported(CUmemGenericAllocationHandle handle)
+static int find_handle(CUmemGenericAllocationHandle handle)
 {
     for (uint32_t i = 0; i < handle_count; i++)
-        if (handles[i] == handle)
-            return true;
-    return false;
+        if (handles[i].handle == handle)
+            return (int)i;
+    return -1;
 }
 
-void gb_exported_add(CUdeviceptr start, size_t bytes)
+static bool is_nccl(const void *caller)
+{
+    return gb_is_in(caller, "libnccl");
+}
+
+void gb_exported_add(CUdeviceptr start, size_t bytes, const void *caller)
 {
     if (!gb_debt_is_possible())
         return;
+    struct range range = {start, start + bytes, is_nccl(caller)};
     gb_lock_acquire(&lock);
-    add((struct range){start, start + bytes});
+    add(range);
     gb_lock_release(&lock);
 }
 
-void gb_exported_block(CUdeviceptr address)
+void gb_exported_block(CUdeviceptr address, const void *caller)
 {
     CUdeviceptr start = 0;
     size_t bytes = 0;
@@ -67,34 +78,45 @@ void gb_exported_block(CUdeviceptr address)
         return;
     if (gb_driver.cuMemGetAddressRange_v2 &&
         gb_driver.cuMemGetAddressRange_v2(&start, &bytes, address) == CUDA_SUCCESS)
-        gb_exported_add(start, bytes);
+        gb_exported_add(start, bytes, caller);
     else
         overflow();
 }
 
-void gb_exported_handle(CUmemGenericAllocationHandle handle)
+void gb_exported_handle(CUmemGenericAllocationHandle handle, const void *caller)
 {
     if (!gb_debt_is_possible())
         return;
+    bool by_nccl = is_nccl(caller);
     gb_lock_acquire(&lock);
-    if (mappings_lost || handle_count == HANDLES_MAX)
+    int known = find_handle(handle);
+    if (mappings_lost || (known < 0 && handle_count == HANDLES_MAX)) {
         overflow();
-    else if (!is_exported(handle))
-        handles[handle_count++] = handle;
+    } else {
+        uint32_t at = known < 0 ? handle_count++ : (uint32_t)known;
+        handles[at].handle = handle;
+        handles[at].by_nccl = by_nccl;
+    }
     for (uint32_t i = 0; i < mapping_count; i++)
-        if (mappings[i].handle == handle)
-            add(mappings[i].range);
+        if (mappings[i].handle == handle) {
+            struct range range = mappings[i].range;
+            range.by_nccl = by_nccl;
+            add(range);
+        }
     gb_lock_release(&lock);
 }
 
 void gb_exported_map(CUmemGenericAllocationHandle handle, CUdeviceptr start, size_t bytes)
 {
-    struct range range = {start, start + bytes};
+    struct range range = {start, start + bytes, false};
     if (!gb_debt_is_possible())
         return;
     gb_lock_acquire(&lock);
-    if (is_exported(handle))
+    int known = find_handle(handle);
+    if (known >= 0) {
+        range.by_nccl = handles[known].by_nccl;
         add(range);
+    }
     if (mapping_count < MAPPINGS_MAX) {
         mappings[mapping_count].handle = handle;
         mappings[mapping_count++].range = range;
@@ -125,6 +147,18 @@ void gb_exported_forget(CUdeviceptr start, size_t bytes)
             __atomic_store_n(&range_count, range_count - 1, __ATOMIC_RELEASE);
         }
     gb_lock_release(&lock);
+}
+
+bool gb_exported_any(void)
+{
+    bool any = __atomic_load_n(&all, __ATOMIC_ACQUIRE);
+    if (any || !__atomic_load_n(&range_count, __ATOMIC_ACQUIRE))
+        return any;
+    gb_lock_acquire(&lock);
+    for (uint32_t i = 0; i < range_count && !any; i++)
+        any = !ranges[i].by_nccl;
+    gb_lock_release(&lock);
+    return any;
 }
 
 bool gb_exported_touch(CUdeviceptr start, size_t bytes)

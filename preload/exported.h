@@ -10,16 +10,20 @@
 
 #include "hooks.h"
 
-/* Memory is about to be exported: a range; the allocation that holds an address; all that is or
- * will be mapped from a handle. Imported memory is the same. */
-void gb_exported_add(CUdeviceptr start, size_t bytes);
-void gb_exported_block(CUdeviceptr address);
-void gb_exported_handle(CUmemGenericAllocationHandle handle);
+/* Memory was exported: a range; the allocation that holds an address; all that is or will be mapped
+ * from a handle. Imported memory is the same. `caller`: the instruction. */
+void gb_exported_add(CUdeviceptr start, size_t bytes, const void *caller);
+void gb_exported_block(CUdeviceptr address, const void *caller);
+void gb_exported_handle(CUmemGenericAllocationHandle handle, const void *caller);
 /* A handle was mapped; a range is about to be unmapped, or what begins at `start` freed (0 bytes).
  */
 void gb_exported_map(CUmemGenericAllocationHandle handle, CUdeviceptr start, size_t bytes);
 void gb_exported_forget(CUdeviceptr start, size_t bytes);
 
+/* Is there any that NCCL has not exported for itself? Then no wait may be owed at all: what a
+ * kernel wrote there before the copy is natively there for everybody when the copy returns. NCCL's
+ * buffers are read by NCCL, on its own signals. */
+bool gb_exported_any(void);
 bool gb_exported_touch(CUdeviceptr start, size_t bytes);
 
 #endif

@@ -95,28 +95,28 @@ static bool made_room(CUresult result)
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
         if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_handle(h);                                                                 \
+            gb_exported_handle(h, __builtin_return_address(0));                                    \
         return result;                                                                             \
     }
 #define GB_WRAP_vmm_import(RESULT, symbol, handle, copy, args)                                     \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
         if (result == CUDA_SUCCESS && h)                                                           \
-            gb_exported_handle(*h);                                                                \
+            gb_exported_handle(*h, __builtin_return_address(0));                                   \
         return result;                                                                             \
     }
 #define GB_WRAP_export_range(RESULT, symbol, handle, copy, args)                                   \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
         if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_add(p, n);                                                                 \
+            gb_exported_add(p, n, __builtin_return_address(0));                                    \
         return result;                                                                             \
     }
 #define GB_WRAP_export_block(RESULT, symbol, handle, copy, args)                                   \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
         if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_block(p);                                                                  \
+            gb_exported_block(p, __builtin_return_address(0));                                     \
         return result;                                                                             \
     }
 
