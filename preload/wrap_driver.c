@@ -112,6 +112,13 @@ static bool made_room(CUresult result)
             gb_exported_add(p, n, __builtin_return_address(0));                                    \
         return result;                                                                             \
     }
+#define GB_WRAP_import_block(RESULT, symbol, handle, copy, args)                                   \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && p)                                                           \
+            gb_exported_block(*p, __builtin_return_address(0));                                    \
+        return result;                                                                             \
+    }
 #define GB_WRAP_export_block(RESULT, symbol, handle, copy, args)                                   \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
@@ -245,6 +252,7 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
 #define GB_BEFORE_vmm_import(...)
 #define GB_BEFORE_export_range(...)
 #define GB_BEFORE_export_block(...)
+#define GB_BEFORE_import_block(...)
 #define GB_BEFORE_ctx_set(...)
 #define GB_BEFORE_ctx_push(...)
 #define GB_BEFORE_ctx_pop(...)

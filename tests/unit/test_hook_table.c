@@ -129,6 +129,7 @@ static const struct {
     {"cuGraphExecChildGraphNodeSetParams", 11010, "cuGraphExecChildGraphNodeSetParams", NULL},
     {"cuGraphExecNodeSetParams", 12020, "cuGraphExecNodeSetParams", NULL},
     {"cuStreamDestroy", 4000, "cuStreamDestroy_v2", NULL},
+    {"cuIpcOpenMemHandle", 11000, "cuIpcOpenMemHandle_v2", NULL},
     {"cuDeviceGetName", 2000, "cuDeviceGetName", NULL},
 };
 
