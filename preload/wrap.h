@@ -134,18 +134,23 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
             gb_call_copied(&call, &what);                                                          \
         return result;                                                                             \
     }
-/* Copies and fills of other shapes: timed, and counted as work of the stream. */
-#define GB_WRAP_timed(RESULT, symbol, handle, copy, args)                                          \
+/* Copies of other shapes: timed, and counted as work of the stream that the host may see. Fills of
+ * other shapes: the same, where they are of page-locked memory. */
+#define GB_TIMED(symbol, handle, args, is_seen)                                                    \
     {                                                                                              \
         struct gb_call call;                                                                       \
         if (!GB_BEGIN(GB_HOOK_##symbol, handle))                                                   \
             return gb_real.f.symbol args;                                                          \
         gb_stamp_kernel((CUstream)(handle));                                                       \
-        RESULT result = gb_real.f.symbol args;                                                     \
-        gb_stream_host_sees(call.stream);                                                          \
+        __typeof__(gb_real.f.symbol args) result = gb_real.f.symbol args;                          \
+        if (is_seen)                                                                               \
+            gb_stream_host_sees(call.stream);                                                      \
         gb_stall_other(&call, 0);                                                                  \
         return result;                                                                             \
     }
+#define GB_WRAP_timed(RESULT, symbol, handle, copy, args) GB_TIMED(symbol, handle, args, true)
+#define GB_WRAP_timed_fill(RESULT, symbol, handle, copy, args)                                     \
+    GB_TIMED(symbol, handle, args, gb_ranges_touch((const void *)(uintptr_t)d, 1) != GB_RANGE_NONE)
 
 /* ---- waits and queries ---- */
 #define GB_WRAP_sync_stream(RESULT, symbol, handle, copy, args)                                    \
@@ -299,6 +304,7 @@ static inline enum gb_direction gb_direction_of(enum cudaMemcpyKind kind)
 #define GB_BEFORE_wait(...)
 #define GB_BEFORE_copy(...)
 #define GB_BEFORE_timed(...)
+#define GB_BEFORE_timed_fill(...)
 #define GB_BEFORE_sync_stream(...)
 #define GB_BEFORE_sync_event(...)
 #define GB_BEFORE_sync_context(...)

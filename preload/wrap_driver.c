@@ -112,6 +112,15 @@ static bool made_room(CUresult result)
             gb_exported_add(p, n, __builtin_return_address(0));                                    \
         return result;                                                                             \
     }
+/* A device on the bus is about to read or write the memory by itself (GPUDirect RDMA). */
+#define GB_WRAP_set_attribute(RESULT, symbol, handle, copy, args)                                  \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && k == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && v &&                \
+            *(const unsigned *)v)                                                                  \
+            gb_exported_block(p, __builtin_return_address(0));                                     \
+        return result;                                                                             \
+    }
 #define GB_WRAP_import_block(RESULT, symbol, handle, copy, args)                                   \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
@@ -253,6 +262,7 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
 #define GB_BEFORE_export_range(...)
 #define GB_BEFORE_export_block(...)
 #define GB_BEFORE_import_block(...)
+#define GB_BEFORE_set_attribute(...)
 #define GB_BEFORE_ctx_set(...)
 #define GB_BEFORE_ctx_push(...)
 #define GB_BEFORE_ctx_pop(...)

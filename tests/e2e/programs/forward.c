@@ -55,7 +55,9 @@ static uintptr_t argument(int i)
 static bool arguments_arrived(const struct hooked *h)
 {
     if (!fake_args.called || strcmp(fake_args.called, h->symbol) != 0)
-        return false;                      /* a function of driver.c or lookup.c */
+        return false; /* a function of driver.c or lookup.c */
+    if (strcmp(h->symbol, "cuIpcOpenMemHandle_v2") == 0)
+        return true;                       /* takes 64 bytes by value, which are not here */
     for (int i = 0; i < h->arguments; i++) /* the narrowest is a byte */
         CHECK((fake_args.slot[i] & 0xff) == (argument(i) & 0xff), "%s, argument %d", h->symbol, i);
     return true;
