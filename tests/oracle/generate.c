@@ -75,10 +75,12 @@ void settle_copy_form(struct maker *maker, struct op *op)
     bool legacy = op->stream <= LEGACY_1;
     bool of_thread = !legacy && op->stream < FIRST_MADE;
     op->form = (uint8_t)draw(maker, COPY_FORMS);
-    op->sync = (legacy || of_thread) && !maker->tied && chance(maker, 60);
+    op->sync = (legacy || of_thread) && !maker->tied && chance(maker, maker->quiet ? 15 : 60);
     op->twin = (of_thread && op->sync) || (!legacy && chance(maker, 25));
     if (op->form >= DRIVER_2D && (op->twin || op->bytes < 4 || chance(maker, 50)))
         op->form = (uint8_t)draw(maker, DRIVER_2D), op->twin = op->twin || (of_thread && op->sync);
+    if (maker->quiet && op->form >= DRIVER_2D && !chance(maker, 2))
+        op->form -= DRIVER_2D; /* a library may not look into these */
 }
 
 /* --- ordering --- */
@@ -186,13 +188,13 @@ static void begin(struct maker *maker)
 /* An operation that needs no ordering is taken more often: else nothing would overlap. */
 static struct op choose_work(struct maker *maker)
 {
-    struct op op = make_work(maker);
+    struct op op = maker->quiet ? make_quiet_work(maker) : make_work(maker);
     struct point earlier;
     for (int i = 0; i < 4; i++) {
         if (order_is_legal(maker->order, &op) &&
             (!order_conflict(maker->order, &op, &earlier) || chance(maker, 20)))
             break;
-        op = make_work(maker);
+        op = maker->quiet ? make_quiet_work(maker) : make_work(maker);
     }
     return op;
 }
@@ -210,8 +212,10 @@ static void step(struct maker *maker)
         renew_event(maker);
     else if (kind < 62)
         make_capture(maker);
-    else if (kind < 68)
+    else if (kind < (maker->quiet ? 63 : 68))
         make_hold(maker);
+    else if (maker->quiet && kind < 400)
+        make_blocking_copy(maker);
     else {
         struct op op = choose_work(maker);
         bool large = op.kind == UPLOAD_FRESH && op.bytes > SMALL_BYTES;
@@ -228,6 +232,7 @@ void program_generate(struct program *program, uint64_t seed, uint32_t count)
     struct maker maker = {.program = program,
                           .order = order_new(),
                           .random = scramble(seed ^ 0x6f7261636c65u),
+                          .quiet = scramble(seed ^ 0x7175696574u) & 1,
                           .most = count < OPS_MOST ? count : OPS_MOST};
     program->seed = seed;
     program->count = 0;

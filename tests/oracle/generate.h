@@ -13,7 +13,8 @@ struct maker {
     uint64_t random;
     uint32_t most;
     uint8_t thread;
-    bool tied; /* within a capture or a hold: only events may order */
+    bool tied;  /* within a capture or a hold: only events may order */
+    bool quiet; /* the program's temper: the host has little to notice */
 };
 
 uint32_t draw(struct maker *maker, uint32_t below);
@@ -28,6 +29,7 @@ void settle_copy_form(struct maker *maker, struct op *op);
 /* generate_work.c: one operation of a random kind */
 struct op make_work(struct maker *maker);
 struct op make_upload(struct maker *maker, unsigned stream);
+struct op make_kernel(struct maker *maker);
 struct op make_fill(struct maker *maker, unsigned block);
 
 /* generate_groups.c: groups of operations that belong together */
@@ -39,5 +41,10 @@ void make_block(struct maker *maker, unsigned block);
 void renew_block(struct maker *maker);
 void renew_stream(struct maker *maker);
 void renew_event(struct maker *maker);
+void give_block_back(struct maker *maker, unsigned block);
+
+/* generate_quiet.c: what a library may make faster, and who would notice */
+struct op make_quiet_work(struct maker *maker);
+void make_blocking_copy(struct maker *maker);
 
 #endif

@@ -230,13 +230,20 @@ void make_block(struct maker *maker, unsigned block)
         (is_device_block(block) ? renew_device_block : renew_host_block)(maker, block);
 }
 
+void give_block_back(struct maker *maker, unsigned block)
+{
+    (is_device_block(block) ? free_device_block : change_host_block)(maker, block);
+    if (chance(maker, 80))
+        make_block(maker, block);
+}
+
 /* What is freed is mostly had again at once, often at the same address. */
 void renew_block(struct maker *maker)
 {
     unsigned block = draw(maker, BLOCKS);
     if (order_block_lives(maker->order, block))
-        (is_device_block(block) ? free_device_block : change_host_block)(maker, block);
-    if (chance(maker, 80))
+        give_block_back(maker, block);
+    else if (chance(maker, 80))
         make_block(maker, block);
 }
 

@@ -89,7 +89,7 @@ struct op make_fill(struct maker *maker, unsigned block)
 }
 
 /* Mostly on the device's memory, sometimes on page-locked memory. */
-static struct op make_kernel(struct maker *maker)
+struct op make_kernel(struct maker *maker)
 {
     struct op op = {.kind = KERNEL, .stream = (uint8_t)draw_stream(maker)};
     unsigned in = 1 + draw(maker, 3), out = 1 + draw(maker, 2);

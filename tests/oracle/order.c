@@ -98,29 +98,15 @@ static bool branches_meet(const struct order *order, unsigned stream, const stru
     return false;
 }
 
-/* A pageable source may be read as soon as the stream's own work is done: the text has it read when
- * the call is made. */
-static void clock_of_source(const struct order *order, const struct op *op, uint32_t clock[STREAMS])
-{
-    clock_of_next(order, op, clock);
-    if (op->kind != UPLOAD || is_legacy(op->stream) ||
-        !is_pageable((enum host_memory)order->blocks[op->in[0]].kind))
-        return;
-    memcpy(clock, order->streams[op->stream].clock, STREAMS * sizeof(*clock));
-    join(clock, order->host);
-}
-
 bool order_conflict(const struct order *order, const struct op *op, struct point *earlier)
 {
     struct touch touch = order_touch_of(order, op);
-    uint32_t clock[STREAMS], source_clock[STREAMS];
+    uint32_t clock[STREAMS];
     if (order->streams[op->stream].capture && order_is_work(order, op))
         return branches_meet(order, op->stream, &touch, earlier);
     clock_of_next(order, op, clock);
-    clock_of_source(order, op, source_clock);
     return any_unordered(order, touch.host_read, touch.host_write, order->host, earlier) ||
-           any_unordered(order, touch.read, 0, source_clock, earlier) ||
-           any_unordered(order, 0, touch.write, clock, earlier);
+           any_unordered(order, touch.read, touch.write, clock, earlier);
 }
 
 /* --- waiting --- */
