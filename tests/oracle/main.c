@@ -8,6 +8,7 @@
  * take
  *   --keep I,J-K,...              only these operations; what then means nothing is left out
  *   --without too-long,...        without these calls that must fail
+ *   --after N                     behind the N programs before it, whole, in the same process
  * Thread rule: see execute.c. Failure rule: "program SEED hang" and status 3 when one takes too
  * long, status 2 and a message when the oracle cannot go on.
  */
@@ -23,7 +24,7 @@
 
 static struct program program;
 static bool keep[OPS_MOST], keeps;
-static uint64_t adversary;
+static uint64_t adversary, after;
 static unsigned limit_s = 60;
 
 static void on_alarm(int signal)
@@ -80,6 +81,8 @@ static int parse_options(int argc, char **argv)
             parse_keep(argv[++i]);
         else if (more && strcmp(argv[i], "--without") == 0)
             parse_without(argv[++i]);
+        else if (more && strcmp(argv[i], "--after") == 0)
+            after = strtoull(argv[++i], NULL, 10);
         else
             argv[left++] = argv[i];
     }
@@ -104,6 +107,16 @@ static void run_one(uint64_t seed, uint32_t ops, bool trace)
     alarm(0);
     printf("program %lu %016lx\n", (unsigned long)seed, (unsigned long)hash);
     fflush(stdout);
+}
+
+/* What they leave behind in a library is a part of the next program's start. */
+static void run_before(uint64_t seed, uint32_t ops)
+{
+    for (uint64_t before = after < seed ? seed - after : 1; after && before < seed; before++) {
+        program_generate(&program, before, ops);
+        if (program_prepare(&program, NULL, without))
+            execute(&program, before * ADVERSARIES + adversary, false);
+    }
 }
 
 static void show(uint64_t seed, uint32_t ops)
@@ -134,6 +147,7 @@ int main(int argc, char **argv)
     }
     signal(SIGALRM, on_alarm);
     execute_start();
+    run_before(seed, ops);
     for (uint64_t last = seed + (run ? strtoull(argv[3], NULL, 10) : 1); seed < last; seed++)
         run_one(seed, ops, trace);
     return 0;

@@ -65,9 +65,13 @@ def boost(out, **more):
                              "GPUBOOST_OUT": out, "GPUBOOST_SUMMARY": "off", **more})
 
 
+def snapshot(out):
+    """What the library counted: its last snapshot."""
+    return [line for line in read_lines(pathlib.Path(out) / "record.jsonl") if line["type"] == "snapshot"][-1]
+
+
 def totals(out):
-    """What the library counted: the totals of its last snapshot."""
-    return [line for line in read_lines(pathlib.Path(out) / "record.jsonl") if line["type"] == "snapshot"][-1]["totals"]
+    return snapshot(out)["totals"]
 
 
 def ranges(numbers):

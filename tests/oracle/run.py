@@ -18,7 +18,7 @@ CHUNK = 200  # programs of one process
 
 def check(args, out):
     programs, racy, staged, changed = 0, 0, 0, {}
-    settings = {a: oracle.boost(f"{out}/{a}-%p") for a in args.adversaries}
+    settings = {a: oracle.boost(f"{out}/{a}-%p", GPUBOOST_ELIDE="wide") for a in args.adversaries}
     for first in range(args.seed, args.seed + args.programs, CHUNK):
         seeds = range(first, min(first + CHUNK, args.seed + args.programs))
         verdict = oracle.compare(settings, seeds, args.ops, range(args.plain), args.without)
@@ -45,7 +45,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="oracle-") as out:
         changed = check(args, out)
         for seed, adversary in list(changed.items())[:args.shrink]:
-            setting = oracle.boost("none")
+            setting = oracle.boost("none", GPUBOOST_ELIDE="wide")
             keep = oracle.shrink(setting, seed, args.ops, adversary, args.without)
             print(oracle.explain(setting, seed, args.ops, adversary, keep, args.without))
     return 1 if changed else 0
