@@ -55,9 +55,11 @@ def build_fake(folder, *flags):
 
 
 def clean_environment(**more):
-    """The caller's without its settings; GPUSIM_BUILD says which build is tested, and stays."""
+    """The caller's without its settings, nor what was proven for its GPU; GPUSIM_BUILD says which build is tested, and
+    stays."""
     env = {k: v for k, v in os.environ.items()
            if k == "GPUSIM_BUILD" or not k.startswith(("GPUSIM_", "GPUBOOST", "LD_"))}
+    env["XDG_STATE_HOME"] = str(SIM.parent / "no-state")
     env.update({k: str(v) for k, v in more.items()})
     return env
 
