@@ -10,20 +10,34 @@ SEEDS = 20
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "seeds.py"
 
 
-@pytest.mark.parametrize("model, workers", [("mlp", 2), ("resnet18", 0)])
+# name -> (policy, further environment)
+ENVIRONMENTS = {
+    "plain": (None, {}),
+    "observe": ("observe", {}),
+    "safe": ("safe", {"GPUBOOST_ELIDE": "off"}),
+    "elided": ("safe", {"GPUBOOST_ELIDE": "on"}),
+    "single_hop": ("safe", {"GPUBOOST_ELIDE": "on", "GPUBOOST_STAGING": "0"}),
+}
+
+
+@pytest.mark.parametrize("model, workers", [("mlp", 2), ("resnet18", 0), ("graph", 0)])
 def test_losses_are_identical(tmp_path, model, workers):
-    results = {policy: run(tmp_path / str(policy), policy, PROGRAM, model, SEEDS, workers, GPUSIM_CLOCK="virtual")
-               for policy in (None, "observe", "safe")}
-    plain = results[None].stdout
+    results = {name: run(tmp_path / name, policy, PROGRAM, model, SEEDS, workers, GPUSIM_CLOCK="virtual", **more)
+               for name, (policy, more) in ENVIRONMENTS.items()}
+    plain = results["plain"].stdout
     lines = [line.split() for line in plain.splitlines()]
     assert len(lines) == SEEDS * 4
     by_seed = {seed: [loss for s, _, loss in lines if s == seed] for seed, _, _ in lines}
     assert len(set(map(tuple, by_seed.values()))) == 1, "the program itself depends on the schedule"
     assert len(set(by_seed["1"])) == 4, "the losses do not depend on the data"
-    assert results["observe"].stdout == plain
-    assert results["safe"].stdout == plain
-    assert results["safe"].totals["staged_copies"] >= SEEDS * 4 - 8, results["safe"].snapshot["counts"]
+    for name, result in results.items():
+        assert result.stdout == plain, name
     assert results["observe"].totals["staged_copies"] == 0
+    for name in ("safe", "elided", "single_hop"):
+        counts = results[name].snapshot["counts"]
+        assert results[name].totals["staged_copies"] >= SEEDS * 4 - 8, counts
+        assert counts["debts.opened"] > SEEDS, counts
+        assert ("elide.waits" in counts) == (name != "safe"), counts
 
 
 def by_thread(log):
