@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 import harness
+import on_gpusim
 
 PROGRAM = [sys.executable, harness.HERE / "programs" / "faults.py"]
 ENVIRONMENTS = {"elided": {"GPUBOOST_ELIDE": "wide"}, "single_hop": {"GPUBOOST_ELIDE": "wide", "GPUBOOST_STAGING": "0"}}
@@ -92,3 +93,15 @@ def test_a_call_fails(request, tmp_path, call, environment):
         counter = CALLS[call]
         if nth == "*" and counter and not (counter == "staging.refused" and environment == "single_hop"):
             assert any(name.startswith(counter) for name in result.counts), (fault, result.counts)
+
+
+@pytest.mark.parametrize("kind", ["torch", "cudaMalloc", "cudaMallocAsync", "cuMemAlloc_v2", "cuMemCreate"])
+def test_the_device_is_full_when_it_is_without_us(tmp_path, kind):
+    """To the byte, and to the allocation: what we hold counts as free, and is given back."""
+    program = harness.HERE / "programs" / "fill_device.py"
+    plain, elided = (on_gpusim.run(tmp_path / str(policy), policy, program, kind, GPUSIM_CLOCK="virtual",
+                                   GPUSIM_MEMORY="1G", GPUBOOST_ELIDE="on") for policy in (None, "safe"))
+    assert elided.stdout == plain.stdout and plain.stdout.endswith("wrong 0\n")
+    counts = elided.snapshot["counts"]
+    assert counts["staging.copies"] > 10 and counts["staging.given_back"] == 1, counts
+    assert elided.totals["staging_bytes"] == 0
