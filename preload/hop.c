@@ -12,11 +12,6 @@
 
 static gb_counter bytes_of[DEVICES_MAX];
 
-uint64_t gb_hop_bytes(int device)
-{
-    return device >= 0 && device < DEVICES_MAX ? GB_READ(bytes_of[device]) : 0;
-}
-
 uint64_t gb_hop_bytes_of_all(void)
 {
     uint64_t bytes = 0;

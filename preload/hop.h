@@ -53,8 +53,7 @@ void gb_hop_untake(struct gb_hop *hop);
 bool gb_hop_give_back(struct gb_hop *hop, bool wait);
 
 bool gb_hop_any(void);
-/* Of all contexts, of one device: what cuMemGetInfo counts as free; and of all devices. */
-uint64_t gb_hop_bytes(int device);
+/* Of all contexts. */
 uint64_t gb_hop_bytes_of_all(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "pinned.h"
 
 #include "budget.h"
+#include "call.h"
 #include "config.h"
 #include "copier.h"
 #include "counters.h"
@@ -197,6 +198,15 @@ bool gb_pinned_give_back(void)
     if (freed)
         GB_COUNT(gb_counters.ring_given_back, 1);
     return freed;
+}
+
+uint64_t gb_pinned_device_bytes(void)
+{
+    CUcontext context = gb_thread_context();
+    for (int i = 0; i < RINGS_MAX; i++)
+        if (context && __atomic_load_n(&rings[i].context, __ATOMIC_ACQUIRE) == context)
+            return __atomic_load_n(&rings[i].hop.bytes, __ATOMIC_RELAXED);
+    return 0;
 }
 
 bool gb_pinned_give_back_device(void)

@@ -52,6 +52,8 @@ void gb_pinned_put(struct gb_pinned_ring *ring);
 bool gb_pinned_give_back(void);
 /* A device allocation failed: the same for the device memory of rings that are not taken. */
 bool gb_pinned_give_back_device(void);
+/* The device memory of the calling thread's context. */
+uint64_t gb_pinned_device_bytes(void);
 /* The calling thread is about to end a context. */
 void gb_pinned_context_ends(void);
 

@@ -39,14 +39,15 @@
                       (int)gb_debt_pay_for_event(e) | (int)gb_debt_pay_for_event(x));              \
     }
 
-/* What is on its way through our memory is owed: it is waited for, as it would have been natively.
- */
+/* What is owed may hold memory: what is on its way through ours, and what was freed in the order of
+ * a stream. It is waited for, as it would have been natively. */
 static bool made_room(CUresult result)
 {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !gb_hop_any())
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return false;
+    bool owed = __atomic_load_n(&gb_debts.open, __ATOMIC_ACQUIRE);
     gb_debt_pay();
-    return gb_pinned_give_back_device();
+    return gb_pinned_give_back_device() || owed;
 }
 #define GB_CALL_ALLOC(real_call)                                                                   \
     ({                                                                                             \
@@ -150,10 +151,8 @@ static bool gave_back(CUresult result)
 #define GB_WRAP_free_bytes(RESULT, symbol, handle, copy, args)                                     \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
-        CUdevice device;                                                                           \
-        if (result == CUDA_SUCCESS && n && gb_hop_any() &&                                         \
-            gb_driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)                                     \
-            *n += gb_hop_bytes(device);                                                            \
+        if (result == CUDA_SUCCESS && n && gb_hop_any())                                           \
+            *n += gb_pinned_device_bytes();                                                        \
         return result;                                                                             \
     }
 
