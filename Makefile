@@ -54,7 +54,7 @@ UNIT_CFLAGS := $(CFLAGS) $(CUDA_FLAGS) -iquote preload -iquote policies
 UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DEFAULT_GOAL := all
-.PHONY: flags all sim unit deps test demo bench lint docs format clean help FORCE
+.PHONY: flags all sim unit deps test demo bench mutants lint docs format clean help FORCE
 all: $(O)/libgpuboost.so ; @:       ## build build/libgpuboost.so
 sim: $(SIM_LIBS) ; @:               ## build the simulated GPU (tests and demo; never installed)
 unit: $(UNIT_TESTS) ; @:            ## build the unit tests
@@ -100,6 +100,7 @@ deps:                               ## install what is missing (Debian packages,
 test: ; $(Q)scripts/test.sh "$(PYTHON)" $(TESTS)   ## everything: unit, simulator, end to end (no GPU needed)
 demo: ; $(Q)scripts/demo.sh "$(PYTHON)"            ## the main job on a real train.py: plain, gpuboost, tuned
 bench: ; $(Q)scripts/bench.sh "$(PYTHON)"          ## what a hook and a stack cost, with and without
+mutants: ; $(Q)"$(PYTHON)" tests/mutants/run.py      ## put known faults into the library: does a test notice each?
 lint: ; $(Q)scripts/lint.sh "$(PYTHON)"            ## gcc and clang with -Werror, formatting, file lengths, docs
 docs: ; $(Q)"$(PYTHON)" scripts/gen_docs.py        ## write the generated table of README.md
 format: ; $(Q)clang-format -i $$(git ls-files '*.c' '*.h')   ## clang-format every C file

@@ -23,7 +23,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("O") or "build")
-FOLDERS = ("tests/e2e", "tests/sim", "tests/checker", "tests/scripts")
+FOLDERS = ("tests/e2e", "tests/sim", "tests/checker", "tests/oracle", "tests/mutants", "tests/scripts")
 UNIT_LIMIT_S = 300
 PYTEST_LIMIT_S = 60 * 60
 SLOW_S, SLOW_SHOWN = 5, 10
