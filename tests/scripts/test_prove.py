@@ -202,7 +202,7 @@ def test_probes_that_do_not_come_to_an_end_prove_nothing(tmp_path, monkeypatch, 
 
 
 def test_the_library_stays_out(tmp_path):
-    library = os.environ.get("GPUBOOST_LIBRARY", str(ROOT / "build" / "libgpuboost.so"))
+    library = str(ROOT / os.environ.get("GPUBOOST_LIBRARY", "build/libgpuboost.so"))
     done = prove_simulated(tmp_path / "state", LD_PRELOAD=library, GPUBOOST_OUT=str(tmp_path / "run"),
                            CUDA_LAUNCH_BLOCKING="1")
     assert done.returncode == 0 and done.stderr == "" and not (tmp_path / "run").exists()
