@@ -15,6 +15,21 @@
 
 #define GB_MAY_STAMP() true
 
+/* The real call; where it went well and `when` holds, something is noted. */
+#define GB_THEN(symbol, args, when, note)                                                          \
+    {                                                                                              \
+        CUresult result = gb_real.f.symbol args;                                                   \
+        if (result == CUDA_SUCCESS && (when))                                                      \
+            note;                                                                                  \
+        return result;                                                                             \
+    }
+/* The real call, and once more when `freed` has made it worth trying. */
+#define GB_AGAIN(freed, real_call)                                                                 \
+    ({                                                                                             \
+        CUresult first = (real_call);                                                              \
+        freed(first) ? (real_call) : first;                                                        \
+    })
+
 /* ---- owed waits, by the ledger class of hooks.def (debt.h) ---- */
 #define GB_OWED_fence(handle)   gb_debt_fence((CUstream)(handle))
 #define GB_OWED_stamp(handle)   (void)0 /* the fast path looks, and then the function behind it */
@@ -49,11 +64,7 @@ static bool made_room(CUresult result)
     gb_debt_pay();
     return gb_pinned_give_back_device() || owed;
 }
-#define GB_CALL_ALLOC(real_call)                                                                   \
-    ({                                                                                             \
-        CUresult first = (real_call);                                                              \
-        made_room(first) ? (real_call) : first;                                                    \
-    })
+#define GB_CALL_ALLOC(real_call) GB_AGAIN(made_room, real_call)
 
 /* ---- graphs ---- */
 #define GB_WRAP_graph_make(RESULT, symbol, handle, copy, args)                                     \
@@ -81,103 +92,44 @@ static bool made_room(CUresult result)
 
 /* ---- memory that others may see (exported.h) ---- */
 #define GB_WRAP_vmm_map(RESULT, symbol, handle, copy, args)                                        \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_map(h, p, n);                                                              \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_exported_map(h, p, n))
 #define GB_WRAP_vmm_unmap(RESULT, symbol, handle, copy, args)                                      \
     {                                                                                              \
         gb_exported_forget(p, n);                                                                  \
         return gb_real.f.symbol args;                                                              \
     }
 #define GB_WRAP_vmm_export(RESULT, symbol, handle, copy, args)                                     \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_handle(h, __builtin_return_address(0));                                    \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_exported_handle(h, __builtin_return_address(0)))
 #define GB_WRAP_vmm_import(RESULT, symbol, handle, copy, args)                                     \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS && h)                                                           \
-            gb_exported_handle(*h, __builtin_return_address(0));                                   \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, h, gb_exported_handle(*h, __builtin_return_address(0)))
 #define GB_WRAP_export_range(RESULT, symbol, handle, copy, args)                                   \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_add(p, n, __builtin_return_address(0));                                    \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_exported_add(p, n, __builtin_return_address(0)))
 /* A device on the bus is about to read or write the memory by itself (GPUDirect RDMA). */
 #define GB_WRAP_set_attribute(RESULT, symbol, handle, copy, args)                                  \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS && k == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && v &&                \
-            *(const unsigned *)v)                                                                  \
-            gb_exported_block(p, __builtin_return_address(0));                                     \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, k == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && v && *(const unsigned *)v,      \
+            gb_exported_block(p, __builtin_return_address(0)))
 #define GB_WRAP_import_block(RESULT, symbol, handle, copy, args)                                   \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS && p)                                                           \
-            gb_exported_block(*p, __builtin_return_address(0));                                    \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, p, gb_exported_block(*p, __builtin_return_address(0)))
 #define GB_WRAP_export_block(RESULT, symbol, handle, copy, args)                                   \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_exported_block(p, __builtin_return_address(0));                                     \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_exported_block(p, __builtin_return_address(0)))
 
 static bool gave_back(CUresult result)
 {
     return result == CUDA_ERROR_OUT_OF_MEMORY && gb_pinned_give_back();
 }
-#define GB_CALL_PINNING(real_call)                                                                 \
-    ({                                                                                             \
-        CUresult first = (real_call);                                                              \
-        gave_back(first) ? (real_call) : first;                                                    \
-    })
+#define GB_CALL_PINNING(real_call) GB_AGAIN(gave_back, real_call)
 
 /* What we would give back is free. */
 #define GB_WRAP_free_bytes(RESULT, symbol, handle, copy, args)                                     \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS && n && gb_hop_any())                                           \
-            *n += gb_pinned_device_bytes();                                                        \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, n &&gb_hop_any(), *n += gb_pinned_device_bytes())
 
 /* ---- contexts: followed from the start, since a thread may set its own before we arm ---- */
 #define GB_WRAP_ctx_set(RESULT, symbol, handle, copy, args)                                        \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_thread_context_set(c);                                                              \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_thread_context_set(c))
 #define GB_WRAP_ctx_push(RESULT, symbol, handle, copy, args)                                       \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_thread_context_push(c);                                                             \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_thread_context_push(c))
 #define GB_WRAP_ctx_pop(RESULT, symbol, handle, copy, args)                                        \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS)                                                                \
-            gb_thread_context_pop();                                                               \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, true, gb_thread_context_pop())
 /* Our pinned memory belongs to the context that ends. */
 #define GB_WRAP_ctx_gone(RESULT, symbol, handle, copy, args)                                       \
     {                                                                                              \
@@ -197,12 +149,7 @@ static bool gave_back(CUresult result)
 
 /* ---- captures ---- */
 #define GB_WRAP_capture_begin(RESULT, symbol, handle, copy, args)                                  \
-    {                                                                                              \
-        CUresult result = gb_real.f.symbol args;                                                   \
-        if (result == CUDA_SUCCESS && gb_armed())                                                  \
-            gb_capture_begins(handle);                                                             \
-        return result;                                                                             \
-    }
+    GB_THEN(symbol, args, gb_armed(), gb_capture_begins(handle))
 #define GB_WRAP_capture_end(RESULT, symbol, handle, copy, args)                                    \
     {                                                                                              \
         CUresult result = gb_real.f.symbol args;                                                   \
