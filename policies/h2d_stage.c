@@ -250,7 +250,7 @@ static struct route choose_route(struct gb_pinned_ring *ring, const struct gb_ca
     struct route route = {(CUdeviceptr)(uintptr_t)copy->dst, call->handle, call->stream, NULL,
                           !earlier->event};
     if (owes && earlier->event && gb_real.f.cuEventQuery(earlier->event) != CUDA_SUCCESS)
-        route.region = gb_hop_take(&ring->hop, call->stream, copy->bytes, true);
+        route.region = gb_hop_take(&ring->hop, call->stream, copy->bytes);
     if (route.region) {
         GB_COUNT(gb_counters.hop_copies, 1);
         route.dst = ring->hop.memory + route.region->start;
@@ -349,7 +349,7 @@ static void h2d_stage_totals(struct gb_totals *totals)
     totals->staged_copies += GB_READ(staged_copies);
     totals->staged_bytes += GB_READ(staged_bytes);
     totals->early_copies += GB_READ(early_copies);
-    totals->staging_bytes += gb_hop_bytes_of_all();
+    totals->staging_bytes += gb_hop_bytes();
     totals->ring_bytes += gb_pinned_bytes();
     totals->ring_limit_bytes += gb_pinned_limit_bytes();
 }

@@ -6,23 +6,19 @@
 #include "driver_api.h"
 #include "inflight.h"
 
-#define DEVICES_MAX 16
 #define ALIGN_BYTES 512u
 #define SHARE       32 /* of the memory that is free when the buffer is made */
 
-static gb_counter bytes_of[DEVICES_MAX];
+static gb_counter made_bytes; /* of all contexts */
 
-uint64_t gb_hop_bytes_of_all(void)
+uint64_t gb_hop_bytes(void)
 {
-    uint64_t bytes = 0;
-    for (int i = 0; i < DEVICES_MAX; i++)
-        bytes += GB_READ(bytes_of[i]);
-    return bytes;
+    return GB_READ(made_bytes);
 }
 
-bool gb_hop_any(void)
+static uint64_t aligned(uint64_t bytes)
 {
-    return gb_hop_bytes_of_all() > 0;
+    return (bytes + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1);
 }
 
 void gb_hop_note(struct gb_hop *hop, const struct gb_stream *stream, uint64_t bytes)
@@ -30,7 +26,7 @@ void gb_hop_note(struct gb_hop *hop, const struct gb_stream *stream, uint64_t by
     if (stream->kernel_seq != hop->batch_kernel_seq)
         hop->batch_bytes = 0;
     hop->batch_kernel_seq = stream->kernel_seq;
-    hop->batch_bytes += (bytes + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1);
+    hop->batch_bytes += aligned(bytes);
     if (hop->batch_bytes > hop->largest_batch_bytes)
         hop->largest_batch_bytes = hop->batch_bytes;
 }
@@ -111,8 +107,7 @@ static bool make_memory(struct gb_hop *hop, uint64_t bytes)
         return false;
     }
     hop->bytes = bytes;
-    if (hop->device >= 0 && hop->device < DEVICES_MAX)
-        GB_COUNT(bytes_of[hop->device], bytes);
+    GB_COUNT(made_bytes, bytes);
     return true;
 }
 
@@ -123,8 +118,7 @@ static bool free_memory(struct gb_hop *hop)
     gb_real.f.cuMemUnmap(hop->memory, hop->bytes);
     gb_real.f.cuMemAddressFree(hop->memory, hop->bytes);
     gb_real.f.cuMemRelease(hop->handle);
-    if (hop->device >= 0 && hop->device < DEVICES_MAX)
-        GB_COUNT(bytes_of[hop->device], -hop->bytes);
+    GB_COUNT(made_bytes, -hop->bytes);
     hop->bytes = 0;
     return true;
 }
@@ -189,18 +183,16 @@ static uint64_t place_for(const struct gb_hop *hop, uint64_t bytes)
     return end + bytes <= oldest->start ? end : UINT64_MAX;
 }
 
-struct gb_hop_region *gb_hop_take(struct gb_hop *hop, struct gb_stream *stream, uint64_t bytes,
-                                  bool may_wait)
+struct gb_hop_region *gb_hop_take(struct gb_hop *hop, struct gb_stream *stream, uint64_t bytes)
 {
-    bytes = (bytes + ALIGN_BYTES - 1) & ~(uint64_t)(ALIGN_BYTES - 1);
+    bytes = aligned(bytes);
     if (bytes > hop->bytes)
         return NULL;
     retire(hop);
     uint64_t start;
     while ((start = place_for(hop, bytes)) == UINT64_MAX) {
         struct gb_hop_region *oldest = &hop->regions[hop->first];
-        if (!may_wait || oldest->stream != stream ||
-            gb_real.f.cuEventSynchronize(oldest->left) != CUDA_SUCCESS)
+        if (oldest->stream != stream || gb_real.f.cuEventSynchronize(oldest->left) != CUDA_SUCCESS)
             return NULL;
         retire(hop);
     }
@@ -209,9 +201,4 @@ struct gb_hop_region *gb_hop_take(struct gb_hop *hop, struct gb_stream *stream, 
     region->bytes = bytes;
     region->stream = stream;
     return region;
-}
-
-void gb_hop_untake(struct gb_hop *hop)
-{
-    hop->count--;
 }

@@ -43,17 +43,12 @@ void gb_hop_note(struct gb_hop *hop, const struct gb_stream *stream, uint64_t by
 bool gb_hop_is_short(const struct gb_hop *hop);
 /* Makes it so, as far as the budget allows. The device must be idle. */
 void gb_hop_grow(struct gb_hop *hop);
-/* A free region, or NULL. Waits for one that a copy on the same stream is to leave, if `may_wait`.
- */
-struct gb_hop_region *gb_hop_take(struct gb_hop *hop, struct gb_stream *stream, uint64_t bytes,
-                                  bool may_wait);
-/* The last region taken was not used after all. */
-void gb_hop_untake(struct gb_hop *hop);
+/* A free region, or NULL. Waits for one that a copy on the same stream is to leave. */
+struct gb_hop_region *gb_hop_take(struct gb_hop *hop, struct gb_stream *stream, uint64_t bytes);
 /* Gives the memory back; false when there is none or it is in use. `wait`: the context ends. */
 bool gb_hop_give_back(struct gb_hop *hop, bool wait);
 
-bool gb_hop_any(void);
 /* Of all contexts. */
-uint64_t gb_hop_bytes_of_all(void);
+uint64_t gb_hop_bytes(void);
 
 #endif

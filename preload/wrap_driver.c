@@ -121,7 +121,7 @@ static bool gave_back(CUresult result)
 
 /* What we would give back is free. */
 #define GB_WRAP_free_bytes(RESULT, symbol, handle, copy, args)                                     \
-    GB_THEN(symbol, args, n &&gb_hop_any(), *n += gb_pinned_device_bytes())
+    GB_THEN(symbol, args, n &&gb_hop_bytes(), *n += gb_pinned_device_bytes())
 
 /* ---- contexts: followed from the start, since a thread may set its own before we arm ---- */
 #define GB_WRAP_ctx_set(RESULT, symbol, handle, copy, args)                                        \
