@@ -46,19 +46,13 @@ static bool is_pair(const struct gb_call *call, const struct gb_copied *copied)
            (distance - 1 < PAIR_BYTES && gb_call_is_of_torch(copied->caller));
 }
 
-static bool refuse(gb_counter *why)
-{
-    GB_COUNT(*why, 1);
-    return false;
-}
-
 /* A forwarded copy was not looked at: is it one that we could have served? */
 static bool owes(const struct gb_call *call, const struct gb_copied *copied)
 {
     if (copied->owed)
         return true;
     if (gb_why_not_place(call, &copied->copy))
-        return refuse(&gb_counters.elide_place);
+        return gb_declines(&gb_counters.elide_place);
     return gb_debt_open(call->stream, call->handle);
 }
 
@@ -68,9 +62,9 @@ bool gb_elide_wait(struct gb_call *call, const struct gb_copied *copied)
         gb_verify_failed() || !is_pair(call, copied) || !gb_may_owe_here(call))
         return false;
     if (gb_config.elide == GB_SWITCH_AUTO && is_library_loaded())
-        return refuse(&gb_counters.elide_library);
+        return gb_declines(&gb_counters.elide_library);
     if (gb_config.elide == GB_SWITCH_AUTO && !gb_is_proven())
-        return refuse(&gb_counters.elide_off);
+        return gb_declines(&gb_counters.elide_off);
     if (!owes(call, copied))
         return false;
     GB_COUNT(gb_counters.elided, 1);

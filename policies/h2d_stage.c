@@ -2,10 +2,11 @@
  *
  * The driver sends such a copy through a small staging buffer of its own, at a fraction of the
  * link's rate. Here the bytes are copied in chunks into a pinned ring while the chunks before them
- * are on the link. Every wait of the native call is kept (CUDA "API synchronization behavior":
- * pageable memory is staged after a stream synchronisation, and the call returns when the source
- * has been read): the stream is synchronised first, the source is read after that, and the call
- * returns when the last byte has arrived. policies/README.md has the proof.
+ * are on the link. The source is read while the stream's earlier work still runs, unless something
+ * of that could write it, and the call returns when it has been read; what the native return
+ * promises beyond that (CUDA "API synchronization behavior") is owed where it may be (owe.h), else
+ * waited for. policies/README.md has the proof.
+ *
  * Thread rule: the application's thread. Failure rule: decline, count why, make the real call.
  */
 #include "owe.h"
@@ -36,24 +37,18 @@ static bool is_warm(size_t bytes)
     return copies >= WARM_UP_COPIES || before >= WARM_UP_BYTES;
 }
 
-static bool declines(gb_counter *why)
-{
-    GB_COUNT(*why, 1);
-    return false;
-}
-
 /* Contracts A, C, E, F, G: what must hold for the copy to be ours. Asks the driver; none of these
  * questions waits or creates anything. */
 static bool is_ours(const struct gb_call *call, const struct gb_copy *copy)
 {
     if (gb_verify_failed())
-        return declines(&gb_counters.h2d_wrong);
+        return gb_declines(&gb_counters.h2d_wrong);
     if (gb_ranges_touch(copy->src, copy->bytes) != GB_RANGE_NONE)
-        return declines(&gb_counters.h2d_registered);
+        return gb_declines(&gb_counters.h2d_registered);
     if (!is_warm(copy->bytes))
-        return declines(&gb_counters.h2d_warming);
+        return gb_declines(&gb_counters.h2d_warming);
     gb_counter *why = gb_why_not_place(call, copy);
-    return !why || declines(why);
+    return !why || gb_declines(why);
 }
 
 /* What is known of the work that the stream had before the copy. */
@@ -210,11 +205,11 @@ static bool grow(struct gb_pinned_ring *ring, const struct gb_call *call, uint64
                  struct earlier *earlier)
 {
     if (!wait_for_turn(ring, call->handle))
-        return declines(&gb_counters.h2d_error); /* the real call reports it */
+        return gb_declines(&gb_counters.h2d_error); /* the real call reports it */
     note_done(earlier);
     if (owes && gb_hop_is_short(&ring->hop))
         gb_hop_grow(&ring->hop);
-    return gb_pinned_grow(ring, bytes) || declines(&gb_counters.h2d_ring);
+    return gb_pinned_grow(ring, bytes) || gb_declines(&gb_counters.h2d_ring);
 }
 
 /* The source is read while the stream still works, unless somebody may write it until then. Says
@@ -236,7 +231,7 @@ static bool begin(struct gb_pinned_ring *ring, const struct gb_call *call, uint6
         return true;
     }
     if (!wait_for_turn(ring, call->handle))
-        return declines(&gb_counters.h2d_error);
+        return gb_declines(&gb_counters.h2d_error);
     note_done(earlier);
     return true;
 }
@@ -287,7 +282,7 @@ static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
         return false;
     struct chunks chunks = usable_chunks(ring, call->stream, earlier.event);
     if (chunks.count == 0)
-        return declines(&gb_counters.h2d_busy);
+        return gb_declines(&gb_counters.h2d_busy);
     struct route route = choose_route(ring, call, copy, owes, &earlier);
     bool done = send_all(ring, &chunks, &route, copy, &earlier) && leave_region(&route, call, copy);
     if (done && owes && gb_debt_open(call->stream, call->handle))
@@ -298,7 +293,7 @@ static bool stage_through(struct gb_pinned_ring *ring, struct gb_call *call,
         done = wait_for_all(&chunks, &earlier) && done;
     if (!done) {
         settle(ring, &chunks, call->handle);
-        return declines(&gb_counters.h2d_error);
+        return gb_declines(&gb_counters.h2d_error);
     }
     if (verifies && !gb_verify_copy(ring, call, copy))
         return false;
@@ -314,9 +309,9 @@ static bool stage(struct gb_call *call, const struct gb_copy *copy)
     case GB_PINNED_TAKEN:
         break;
     case GB_PINNED_BUSY:
-        return declines(&gb_counters.h2d_busy);
+        return gb_declines(&gb_counters.h2d_busy);
     default:
-        return declines(&gb_counters.h2d_ring);
+        return gb_declines(&gb_counters.h2d_ring);
     }
     bool staged = stage_through(ring, call, copy);
     gb_pinned_put(ring);
@@ -338,7 +333,7 @@ static bool h2d_stage_copy(struct gb_call *call, const struct gb_copy *copy)
         return false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (gb_driver.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
-        return declines(&gb_counters.h2d_error);
+        return gb_declines(&gb_counters.h2d_error);
     bool staged = stage(call, copy);
     gb_driver.cuThreadExchangeStreamCaptureMode(&mode);
     return staged;

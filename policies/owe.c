@@ -37,25 +37,19 @@ gb_counter *gb_why_not_place(const struct gb_call *call, const struct gb_copy *c
     }
 }
 
-static bool refuse(gb_counter *why)
-{
-    GB_COUNT(*why, 1);
-    return false;
-}
-
 bool gb_may_owe_here(const struct gb_call *call)
 {
     if (gb_environment.launch_blocking)
-        return refuse(&gb_counters.owe_blocking);
+        return gb_declines(&gb_counters.owe_blocking);
     if (gb_capture_is_open())
-        return refuse(&gb_counters.owe_capture);
+        return gb_declines(&gb_counters.owe_capture);
     if (gb_outstanding())
-        return refuse(&gb_counters.owe_outstanding);
+        return gb_declines(&gb_counters.owe_outstanding);
     if (gb_exported_any())
-        return refuse(&gb_counters.owe_exported);
+        return gb_declines(&gb_counters.owe_exported);
     if (gb_gpus_are_shared() && gb_config.elide != GB_SWITCH_WIDE)
-        return refuse(&gb_counters.owe_shared);
-    return gb_live(call) || refuse(&gb_counters.owe_unseen);
+        return gb_declines(&gb_counters.owe_shared);
+    return gb_live(call) || gb_declines(&gb_counters.owe_unseen);
 }
 
 bool gb_may_owe(const struct gb_call *call, const struct gb_copy *copy)

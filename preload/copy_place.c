@@ -115,6 +115,13 @@ static bool is_pageable(const void *pointer)
     return ask_pointer(pointer, &facts) && !facts.type && !facts.managed;
 }
 
+bool gb_is_device_memory(CUdeviceptr address)
+{
+    struct pointer_facts facts;
+    return ask_pointer((const void *)(uintptr_t)address, &facts) &&
+           facts.type == CU_MEMORYTYPE_DEVICE && !facts.managed;
+}
+
 /* All of it, allocation by allocation: a tensor may lie in many mappings (expandable segments), and
  * one that is longer than what it lies in is refused by the real call before anything is written.
  */

@@ -20,6 +20,8 @@ enum gb_place_answer {
 };
 
 enum gb_place_answer gb_copy_place(CUstream stream, CUcontext context, const struct gb_copy *copy);
+/* Is it device memory that the host cannot see, of whatever device? */
+bool gb_is_device_memory(CUdeviceptr address);
 /* A context ends: its handle may be given out again. */
 void gb_copy_place_forget(void);
 

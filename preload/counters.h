@@ -10,4 +10,11 @@ struct gb_counters {
 };
 extern struct gb_counters gb_counters;
 
+/* Counts why something is not done, and says so. */
+static inline bool gb_declines(gb_counter *why)
+{
+    GB_COUNT(*why, 1);
+    return false;
+}
+
 #endif

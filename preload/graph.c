@@ -1,6 +1,7 @@
 /* graph.c: looks into graphs. See graph.h for the rules. */
 #include "graph.h"
 
+#include "copy_place.h"
 #include "debt.h"
 #include "driver_api.h"
 
@@ -31,17 +32,6 @@ bool gb_graph_is_quiet(CUgraphExec exec)
     return exec && __atomic_load_n(slot_of(exec), __ATOMIC_ACQUIRE) == ((uintptr_t)exec | 1);
 }
 
-static bool is_device_memory(CUdeviceptr address)
-{
-    CUmemorytype type = 0;
-    int managed = 0; /* the driver writes a byte of it */
-    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                  CU_POINTER_ATTRIBUTE_IS_MANAGED};
-    void *out[] = {&type, &managed};
-    return gb_driver.cuPointerGetAttributes(2, what, out, address) == CUDA_SUCCESS &&
-           type == CU_MEMORYTYPE_DEVICE && !managed;
-}
-
 static bool copies_to_device(CUgraphNode node)
 {
     CUDA_MEMCPY3D copy;
@@ -49,14 +39,14 @@ static bool copies_to_device(CUgraphNode node)
         return false;
     return (copy.dstMemoryType == CU_MEMORYTYPE_DEVICE ||
             copy.dstMemoryType == CU_MEMORYTYPE_UNIFIED) &&
-           is_device_memory(copy.dstDevice);
+           gb_is_device_memory(copy.dstDevice);
 }
 
 static bool fills_device(CUgraphNode node)
 {
     CUDA_MEMSET_NODE_PARAMS fill;
     return gb_driver.cuGraphMemsetNodeGetParams(node, &fill) == CUDA_SUCCESS &&
-           is_device_memory(fill.dst);
+           gb_is_device_memory(fill.dst);
 }
 
 static bool is_quiet(CUgraph graph, int depth);

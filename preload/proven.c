@@ -4,8 +4,8 @@
 #include "driver_api.h"
 #include "environment.h"
 #include "file.h"
+#include "rundir.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FIRST_LINE "proven 1\n"
@@ -13,6 +13,7 @@
 static bool read_file(void)
 {
     char name[96] = "", path[1024], text[64] = "";
+    struct gb_text t;
     int version = 0;
     CUdevice device;
     if (!gb_driver.cuDriverGetVersion || gb_driver.cuDriverGetVersion(&version) != CUDA_SUCCESS ||
@@ -22,14 +23,10 @@ static bool read_file(void)
     for (char *c = name; *c; c++)
         if (!((*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z')))
             *c = '_';
-    const struct gb_environment *e = &gb_environment;
-    int length =
-        *e->state_home
-            ? snprintf(path, sizeof path, "%s/gpuboost/proven/%d-%s", e->state_home, version, name)
-            : snprintf(path, sizeof path, "%s/.local/state/gpuboost/proven/%d-%s", e->home, version,
-                       name);
-    if (length < 0 || (size_t)length >= sizeof path || (!*e->state_home && !*e->home))
+    gb_text_init(&t, path, sizeof path);
+    if (!gb_rundir_add_base(&t, gb_environment.state_home, gb_environment.home))
         return false;
+    gb_text_add(&t, "proven/%d-%s", version, name);
     gb_file_read(path, text, sizeof text);
     return strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0;
 }

@@ -9,7 +9,7 @@
 #ifndef GB_RUNDIR_H
 #define GB_RUNDIR_H
 
-#include "gb.h"
+#include "text.h"
 
 #define GB_RUNDIR_PATH_BYTES 2048
 
@@ -33,6 +33,9 @@ struct gb_rundir {
     char error[160];                 /* why there is none */
 };
 
+/* Adds the state directory, "$XDG_STATE_HOME/gpuboost/" or the one below HOME; false: neither is
+ * there. Relative values are to be ignored (XDG base directory specification). */
+bool gb_rundir_add_base(struct gb_text *t, const char *state_home, const char *home);
 /* The wanted path by the patterns; false with out->error set. Pure. */
 bool gb_rundir_expand(const struct gb_rundir_names *names, struct gb_rundir *out);
 /* Expands, makes the directory and its two files; false with out->error set. */

@@ -71,16 +71,22 @@ static bool add_pattern(struct gb_text *t, const struct gb_rundir_names *names)
     return true;
 }
 
-static bool add_default(struct gb_text *t, const struct gb_rundir_names *names)
+bool gb_rundir_add_base(struct gb_text *t, const char *state_home, const char *home)
 {
-    /* Relative values are to be ignored (XDG base directory specification). */
-    if (names->state_home[0] == '/')
-        gb_text_add(t, "%s", names->state_home);
-    else if (names->home[0] == '/')
-        gb_text_add(t, "%s/.local/state", names->home);
+    if (state_home[0] == '/')
+        gb_text_add(t, "%s", state_home);
+    else if (home[0] == '/')
+        gb_text_add(t, "%s/.local/state", home);
     else
         return false;
     gb_text_add(t, "/gpuboost/");
+    return true;
+}
+
+static bool add_default(struct gb_text *t, const struct gb_rundir_names *names)
+{
+    if (!gb_rundir_add_base(t, names->state_home, names->home))
+        return false;
     add_value(t, names->program);
     gb_text_add(t, "-");
     add_utc(t, names->unix_seconds);

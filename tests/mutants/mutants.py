@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant("owe-outstanding", OWE, "if (gb_outstanding())", "if (0)"),
     Mutant("owe-exported", OWE, "if (gb_exported_any())", "if (0)"),
     Mutant("place-exported", OWE, "if (gb_exported_touch((CUdeviceptr)(uintptr_t)copy->dst, copy->bytes))", "if (0)"),
-    Mutant("owe-capture", OWE, "if (gb_capture_is_open())\n        return refuse", "if (0)\n        return refuse"),
+    Mutant("owe-capture", OWE, "if (gb_capture_is_open())\n        return gb_declines", "if (0)\n        return gb_declines"),
     Mutant("stage-fence", STAGE, "gb_debt_fence(\n        call->handle);", ";"),
     Mutant("stage-writer", STAGE, "= gb_outstanding() & GB_HOST_RUNS;", "= false;"),
     Mutant("stage-reclaim", STAGE, "if (!chunk->in_use)\n        return true;", "return true;", ("test_h2d_stage",)),
