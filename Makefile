@@ -38,20 +38,22 @@ WARN   := -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes
 WARN   += $(if $(findstring clang,$(CC)),,-Wshadow=local)
 CFLAGS := -std=gnu11 $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -MMD -MP
 
-# The library: position-independent, hidden by default, no runtime of its own. -iquote and not -I:
-# preload/elf.h must not stand in the way of the system's <elf.h>.
+# The library: position-independent, hidden by default, no runtime of its own. The rooms of preload/,
+# lowest first; -iquote and not -I: base/elf.h must not stand in the way of the system's <elf.h>.
+ROOMS       := base options record cuda stack gpu stall transfer hooks
+INCLUDES    := $(ROOMS:%=-iquote preload/%) -iquote policies
 LIB_CFLAGS  := $(CFLAGS) -fPIC -fvisibility=hidden -fno-plt -fno-semantic-interposition \
                -ftls-model=initial-exec -fstack-protector-strong -U_FORTIFY_SOURCE \
-               -fno-builtin-dlsym $(CUDA_FLAGS) -iquote preload -iquote policies
+               -fno-builtin-dlsym $(CUDA_FLAGS) $(INCLUDES)
 LIB_LDFLAGS := -shared -Wl,-soname,libgpuboost.so -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs \
                -Wl,--version-script=$(O)/export.map -static-libgcc -Wl,--as-needed
-LIB_OBJ     := $(patsubst %.c,$(O)/obj/%.o,$(wildcard preload/*.c policies/*.c))
+LIB_OBJ     := $(patsubst %.c,$(O)/obj/%.o,$(wildcard preload/*/*.c policies/*.c))
 
 SIM_CFLAGS  := $(CFLAGS) -fPIC -fvisibility=hidden -Wno-deprecated-declarations $(CUDA_FLAGS) -iquote tests/sim \
                -idirafter tests/sim/include
 SIM_LIBS    := $(addprefix $(O)/sim/,libcuda.so.1 libcudart.so.12 libcublas.so.12 libcublasLt.so.12 libcudnn.so.9)
-UNIT_CFLAGS := $(CFLAGS) $(CUDA_FLAGS) -iquote preload -iquote policies
-UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_CFLAGS := $(CFLAGS) $(CUDA_FLAGS) $(INCLUDES) -iquote tests/unit
+UNIT_TESTS  := $(patsubst tests/unit/%.c,$(O)/unit/%,$(wildcard tests/unit/*/test_*.c))
 
 .DEFAULT_GOAL := all
 .PHONY: flags all sim unit deps test demo bench mutants lint docs format clean help FORCE
@@ -60,13 +62,11 @@ sim: $(SIM_LIBS) ; @:               ## build the simulated GPU (tests and demo; 
 unit: $(UNIT_TESTS) ; @:            ## build the unit tests
 
 # --- the library ---
-$(O)/export.map: preload/hooks.def scripts/gen_exports.sh
-	$(call say,GEN,$@) mkdir -p $(@D) && scripts/gen_exports.sh preload/hooks.def > $@
+$(O)/export.map: preload/cuda/hooks.def scripts/gen_exports.sh
+	$(call say,GEN,$@) mkdir -p $(@D) && scripts/gen_exports.sh preload/cuda/hooks.def > $@
 $(O)/libgpuboost.so: $(LIB_OBJ) $(O)/export.map
 	$(call say,LINK,$@) $(CC) $(SAN) $(LIB_LDFLAGS) -o $@.new $(LIB_OBJ) && mv -f $@.new $@
-$(O)/obj/preload/%.o: preload/%.c
-	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(LIB_CFLAGS) -c -o $@ $<
-$(O)/obj/policies/%.o: policies/%.c
+$(LIB_OBJ): $(O)/obj/%.o: %.c
 	$(call say,CC,$<) mkdir -p $(@D) && $(CC) $(LIB_CFLAGS) -c -o $@ $<
 
 # --- the simulated GPU: each library from its folder, as its version script exports it ---

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the options table of README.md from preload/options.def.
+"""Writes the options table of README.md from preload/options/options.def.
 
 The table stands between <!-- options:begin --> and <!-- options:end -->. With --check nothing is
 written; the exit status is 1 when the table is not up to date (for lint and CI).
@@ -47,7 +47,7 @@ def time(expression):
 
 def enumerators():
     """Value of each enumerator of config.h: its place in its enum."""
-    text = (ROOT / "preload/config.h").read_text()
+    text = (ROOT / "preload/options/config.h").read_text()
     values = {}
     for body in re.findall(r"enum \w+ \{([^}]*)\}", text):
         values.update({name.strip(): i for i, name in enumerate(body.split(","))})
@@ -72,7 +72,7 @@ def row(kind, arguments, enums):
 
 
 def table():
-    source = (ROOT / "preload/options.def").read_text()
+    source = (ROOT / "preload/options/options.def").read_text()
     # The comment at the top explains the macros with calls of the same shape.
     source = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     enums = enumerators()

@@ -4,7 +4,7 @@
     run_tests.py [SELECTION...]
 
 Unit tests are cmocka programs in build/unit (O names another build folder): each test of each program
-counts. Everything else is pytest. The selection is a list of unit tests (tests/unit/test_ring.c, or
+counts. Everything else is pytest. The selection is a list of unit tests (tests/unit/record/test_ring.c, or
 "unit" for all) and of pytest arguments (paths, -k ...); without it everything runs.
 
 A program that crashes, hangs or stops half-way counts what it did not say as failed; so does a pytest
@@ -157,7 +157,7 @@ def run_pytest(arguments, results):
 
 def split_selection(words):
     """(unit programs, pytest arguments) of a selection; None for one that is not wanted."""
-    programs = sorted(p for p in (BUILD / "unit").glob("test_*") if not p.suffix)
+    programs = sorted(p for p in (BUILD / "unit").glob("**/test_*") if not p.suffix)
     folders = [f for f in FOLDERS if any((ROOT / f).glob("test_*.py"))]
     if not words:
         return programs, folders

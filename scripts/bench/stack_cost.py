@@ -19,8 +19,8 @@ import figures
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = ["scripts/bench/stack_cost.c"] + ["preload/" + name for name in (
-    "pystack.c", "pystack_layout.c", "pystack_code.c", "pystack_proof.c", "pystack_lines.c",
-    "pystack_table.c", "elf.c", "lock.c")]
+    "stack/pystack.c", "stack/pystack_layout.c", "stack/pystack_code.c", "stack/pystack_proof.c",
+    "stack/pystack_lines.c", "stack/pystack_table.c", "base/elf.c", "base/lock.c")]
 FLAGS = ["-std=gnu11", "-O2", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
          "-ftls-model=initial-exec", "-fno-semantic-interposition"]
 DEPTHS = (5, 20, 100)
@@ -35,7 +35,8 @@ def budget_ns(frames):
 
 def load(folder):
     path = os.path.join(folder, "stack_cost.so")
-    command = [os.environ.get("CC", "gcc"), *FLAGS, "-iquote", os.path.join(ROOT, "preload"), "-o",
+    command = [os.environ.get("CC", "gcc"), *FLAGS, "-iquote", os.path.join(ROOT, "preload/base"),
+               "-iquote", os.path.join(ROOT, "preload/stack"), "-o",
                path, *(os.path.join(ROOT, name) for name in SOURCES)]
     subprocess.run(command, check=True, timeout=120)
     library = ctypes.CDLL(path)

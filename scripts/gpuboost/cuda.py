@@ -56,7 +56,7 @@ class Driver:
         return self.get("cuDeviceGetAttribute", number, ordinal, kind=ctypes.c_int)
 
     def name_of(self, ordinal):
-        name = ctypes.create_string_buffer(96)  # as long as in preload/proven.c
+        name = ctypes.create_string_buffer(96)  # as long as in preload/gpu/proven.c
         self.cuDeviceGetName(name, len(name), ordinal)
         return name.value
 

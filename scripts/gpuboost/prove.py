@@ -1,7 +1,7 @@
 """gpuboost prove: does what early return and elision stand on hold for this GPU and this driver?
 
 The probes (probes.py) run in a process of their own, without gpuboost and with a time limit: a driver may crash or
-never return. The answer is left where the library looks for it (preload/proven.h): with it GPUBOOST_ELIDE=auto is on.
+never return. The answer is left where the library looks for it (preload/gpu/proven.h): with it GPUBOOST_ELIDE=auto is on.
 """
 
 import json
@@ -16,7 +16,7 @@ from gpuboost import CommandError, library
 from gpuboost.report import clean
 
 TIME_LIMIT_S = 60
-FIRST_LINE = "proven 1"  # preload/proven.c
+FIRST_LINE = "proven 1"  # preload/gpu/proven.c
 PROBES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probes.py")
 
 

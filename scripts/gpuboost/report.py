@@ -12,7 +12,7 @@ DECLINED = (("h2d.declined.", "not staged"), ("early.declined.", "not returned e
             ("elide.declined.", "waits not left out"))
 NOT_PROVEN = "elide.declined.not_proven"
 SIMULATED = "SIMULATED"
-HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/summary.c
+HEALTHY_PERCENT, EXPLAINED_PERCENT = 5, 70  # as in preload/stall/summary.c
 UNSEEN_PERCENT = 5  # of the staged copies
 
 

@@ -1,12 +1,12 @@
-/* pystack_probe.c: lets a Python program look at its own stack through preload/pystack*.c.
+/* pystack_probe.c: lets a Python program look at its own stack through preload/stack/pystack*.c.
  *
  * Built by tests/e2e/test_pystack.py together with the library's sources, loaded with ctypes:
  * CDLL releases the GIL around each call, PyDLL holds it, as the two kinds of C extensions do.
  */
-#include "../../preload/elf.h"
-#include "../../preload/native_stack.h"
-#include "../../preload/pystack.h"
-#include "../../preload/pystack_internal.h"
+#include "../../preload/base/elf.h"
+#include "../../preload/stack/native_stack.h"
+#include "../../preload/stack/pystack.h"
+#include "../../preload/stack/pystack_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ def test_every_option_has_one_row(tmp_path):
     readme.write_text(FRAME)
     assert gen_docs(readme).returncode == 0
     rows = re.findall(r"^\| `(GPUBOOST_\w+)` \|(.*)\|$", readme.read_text(), re.MULTILINE)
-    source = (ROOT / "preload/options.def").read_text()
+    source = (ROOT / "preload/options/options.def").read_text()
     names = re.findall(r'^GB_OPTION_\w+\(\w+, "(GPUBOOST_\w+)"', source, re.MULTILINE)
     assert [name for name, _ in rows] == names
     assert len(names) > 10

@@ -55,7 +55,7 @@ def exported(symbols):
 
 
 def allowed():
-    lines = (ROOT / "preload/allowed_symbols").read_text().split("\n")
+    lines = (ROOT / "preload/base/allowed_symbols").read_text().split("\n")
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -100,7 +100,7 @@ def test_exports_have_no_version(exported):
 
 
 def test_exports_are_those_of_the_hook_list(exported):
-    script = ["sh", str(ROOT / "scripts/gen_exports.sh"), str(ROOT / "preload/hooks.def")]
+    script = ["sh", str(ROOT / "scripts/gen_exports.sh"), str(ROOT / "preload/cuda/hooks.def")]
     text = subprocess.run(script, capture_output=True, text=True, check=True, timeout=60).stdout
     wanted = set(re.findall(r"^\s*(\w+);$", text.split("local:")[0], re.MULTILINE))
     names = {name for name, _, _, _ in exported}

@@ -44,11 +44,11 @@ FOUND = [pytest.param(path, id=name) for name, path in interpreters() if path]
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory):
     path = tmp_path_factory.mktemp("pystack") / "pystack_probe.so"
-    sources = sorted(glob.glob(os.path.join(PRELOAD, "pystack*.c")))
-    sources += [os.path.join(PRELOAD, n) for n in ("elf.c", "lock.c", "native_stack.c")]
+    sources = sorted(glob.glob(os.path.join(PRELOAD, "stack", "pystack*.c")))
+    sources += [os.path.join(PRELOAD, n) for n in ("base/elf.c", "base/lock.c", "stack/native_stack.c")]
     subprocess.run([os.environ.get("CC", "gcc"), "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra",
                     "-Werror", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", "-shared",
-                    "-iquote", PRELOAD, "-Wl,--hash-style=sysv", "-o", str(path),
+                    "-iquote", PRELOAD + "/base", "-iquote", PRELOAD + "/stack", "-Wl,--hash-style=sysv", "-o", str(path),
                     os.path.join(HERE, "pystack_probe.c"), *sources, "-lpthread"],
                    check=True, timeout=120)
     return str(path)
@@ -108,18 +108,18 @@ def test_wrong_table_is_off_with_a_reason(python, tmp_path):
     """The library itself, with every row of the fixed table moved: refused, and nothing crashes."""
     copy = tmp_path / "preload"
     shutil.copytree(PRELOAD, copy)
-    table = copy / "pystack_offsets.def"
+    table = copy / "stack" / "pystack_offsets.def"
     text = table.read_text()
     moved = text.replace(".frame_code = ", ".frame_code = 8 + ")
     assert moved != text
     table.write_text(moved)
     path = tmp_path / "wrong.so"
     subprocess.run([os.environ.get("CC", "gcc"), "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-fPIC",
-                    "-fvisibility=hidden", "-shared", "-iquote", str(copy), "-o", str(path),
-                    "-x", "c", "-", *sorted(map(str, copy.glob("pystack*.c"))), str(copy / "elf.c"),
-                    str(copy / "lock.c"), str(copy / "native_stack.c"), "-lpthread"],
+                    "-fvisibility=hidden", "-shared", "-iquote", str(copy / "base"), "-iquote", str(copy / "stack"), "-o",
+                    str(path), "-x", "c", "-", *sorted(map(str, copy.glob("stack/pystack*.c"))), str(copy / "base/elf.c"),
+                    str(copy / "base/lock.c"), str(copy / "stack/native_stack.c"), "-lpthread"],
                    input=open(os.path.join(HERE, "pystack_probe.c")).read()
-                   .replace("../../preload/", ""), text=True, check=True, timeout=120)
+                   .replace("../../preload/base/", "").replace("../../preload/stack/", ""), text=True, check=True, timeout=120)
     result = run(python, str(path), "status")
     print(result.stdout)
     assert result.returncode == 0, result.stdout
