@@ -38,10 +38,9 @@ WARN   := -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes
 WARN   += $(if $(findstring clang,$(CC)),,-Wshadow=local)
 CFLAGS := -std=gnu11 $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -MMD -MP
 
-# The library: position-independent, hidden by default, no runtime of its own. The rooms of preload/,
-# lowest first; -iquote and not -I: base/elf.h must not stand in the way of the system's <elf.h>.
-ROOMS       := base options record cuda stack gpu stall transfer hooks
-INCLUDES    := $(ROOMS:%=-iquote preload/%) -iquote policies
+# The library: position-independent, hidden by default, no runtime of its own. An include names its
+# room: "gpu/inflight.h", "policies/owe.h".
+INCLUDES    := -iquote preload -iquote .
 LIB_CFLAGS  := $(CFLAGS) -fPIC -fvisibility=hidden -fno-plt -fno-semantic-interposition \
                -ftls-model=initial-exec -fstack-protector-strong -U_FORTIFY_SOURCE \
                -fno-builtin-dlsym $(CUDA_FLAGS) $(INCLUDES)

@@ -7,16 +7,16 @@
  * own code (the pairs in libtorch_cuda 2.9 lie 10 to 72 bytes apart).
  * Thread rule: the application's thread. Failure rule: the wait is made.
  */
-#include "policy.h"
+#include "policies/policy.h"
 
-#include "config.h"
-#include "counters.h"
-#include "debt.h"
-#include "driver_api.h"
-#include "elf.h"
-#include "owe.h"
-#include "proven.h"
-#include "verify.h"
+#include "base/elf.h"
+#include "cuda/driver_api.h"
+#include "gpu/debt.h"
+#include "gpu/proven.h"
+#include "options/config.h"
+#include "policies/owe.h"
+#include "policies/verify.h"
+#include "record/counters.h"
 
 #define PAIR_BYTES 128 /* most between the return addresses of the copy and the wait */
 

@@ -9,17 +9,17 @@
  *
  * Thread rule: the application's thread. Failure rule: decline, count why, make the real call.
  */
-#include "owe.h"
-#include "policy.h"
+#include "policies/owe.h"
+#include "policies/policy.h"
 
-#include "capture.h"
-#include "copier.h"
-#include "counters.h"
-#include "debt.h"
-#include "driver_api.h"
-#include "pinned.h"
-#include "ranges.h"
-#include "verify.h"
+#include "cuda/driver_api.h"
+#include "gpu/capture.h"
+#include "gpu/debt.h"
+#include "gpu/ranges.h"
+#include "policies/verify.h"
+#include "record/counters.h"
+#include "transfer/copier.h"
+#include "transfer/pinned.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* owe.c: when a call may return early. See owe.h for the rules. */
-#include "owe.h"
+#include "policies/owe.h"
 
-#include "capture.h"
-#include "config.h"
-#include "copy_place.h"
-#include "counters.h"
-#include "driver_api.h"
-#include "environment.h"
-#include "exported.h"
-#include "live.h"
+#include "cuda/driver_api.h"
+#include "gpu/capture.h"
+#include "gpu/copy_place.h"
+#include "gpu/exported.h"
+#include "gpu/live.h"
+#include "options/config.h"
+#include "options/environment.h"
+#include "record/counters.h"
 
 gb_counter *gb_why_not_place(const struct gb_call *call, const struct gb_copy *copy)
 {

@@ -5,7 +5,7 @@
 #ifndef GB_OWE_H
 #define GB_OWE_H
 
-#include "call.h"
+#include "stall/call.h"
 
 /* Why the ends of a pageable copy are not ones that we may serve (a counter of the reason); NULL:
  * they are. Asks the driver; none of these questions waits or creates anything. */

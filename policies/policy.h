@@ -9,8 +9,8 @@
 #ifndef GB_POLICY_H
 #define GB_POLICY_H
 
-#include "call.h"
-#include "record.h"
+#include "record/record.h"
+#include "stall/call.h"
 
 struct gb_policy {
     const char *name;
@@ -19,7 +19,7 @@ struct gb_policy {
 };
 
 #define GB_POLICY(name, option, profile) extern const struct gb_policy gb_policy_##name;
-#include "registry.def"
+#include "policies/registry.def"
 
 /* Asks every policy that is on, in the order of registry.def; only about copies that block. */
 bool gb_policies_copy(struct gb_call *call, const struct gb_copy *copy);

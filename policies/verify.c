@@ -1,9 +1,9 @@
 /* verify.c: see verify.h. */
-#include "verify.h"
+#include "policies/verify.h"
 
-#include "config.h"
-#include "counters.h"
-#include "log.h"
+#include "base/log.h"
+#include "options/config.h"
+#include "record/counters.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #ifndef GB_VERIFY_H
 #define GB_VERIFY_H
 
-#include "call.h"
-#include "pinned.h"
+#include "stall/call.h"
+#include "transfer/pinned.h"
 
 /* Is it this copy's turn? */
 bool gb_verify_wants(void);

@@ -60,7 +60,7 @@ done
 ! has clang-format format || check format clang-format --dry-run -Werror "${sources[@]}"
 ! has cppcheck cppcheck || check cppcheck cppcheck --quiet --std=c11 --enable=warning,portability \
     --inline-suppr --error-exitcode=1 --suppress=missingInclude --suppress=missingIncludeSystem \
-    --suppress=unknownMacro --suppress=ctuuninitvar:preload/gpu/inflight.c -D_GNU_SOURCE -D__x86_64__ $(printf -- ' -Ipreload/%s' base options record cuda stack gpu stall transfer hooks) -Ipolicies preload policies
+    --suppress=unknownMacro --suppress=ctuuninitvar:preload/gpu/inflight.c -D_GNU_SOURCE -D__x86_64__ -Ipreload -I. preload policies
 ! has shellcheck shell || check shell shellcheck -x scripts/*.sh scripts/gpusim .ci/run
 check files file_lengths
 check calls forbidden_calls

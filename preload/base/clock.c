@@ -1,5 +1,5 @@
 /* clock.c: the rate of the processor's counter. See clock.h for the rules. */
-#include "clock.h"
+#include "base/clock.h"
 
 #define LATE_NS         20000u
 #define BACKWARDS_TICKS (UINT64_MAX / 2)

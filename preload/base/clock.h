@@ -8,7 +8,7 @@
 #ifndef GB_CLOCK_H
 #define GB_CLOCK_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 static inline uint64_t gb_ticks(void)
 {

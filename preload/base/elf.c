@@ -5,9 +5,9 @@
  * described in binutils' bfd/elflink.c). Thread rule: any thread; dl_iterate_phdr keeps objects
  * mapped while the callback runs. Failure rule: a malformed object is treated as having no symbols.
  */
-#include "elf.h"
+#include "base/elf.h"
 
-#include "lock.h"
+#include "base/lock.h"
 
 #include <elf.h>
 #include <link.h>

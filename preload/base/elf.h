@@ -7,7 +7,7 @@
 #ifndef GB_ELF_H
 #define GB_ELF_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 /* Address of a defined function or object symbol, or NULL. `object` is a prefix of the basename
  * of the object to search ("libc.so", "libpython3."), "" for the executable itself, or NULL for

@@ -1,5 +1,5 @@
 /* file.c: stat, bounded reading and descriptor numbers. See file.h for the rules. */
-#include "file.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef GB_FILE_H
 #define GB_FILE_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* json.c: one bounded JSON line. See json.h for the rules. */
-#include "json.h"
+#include "base/json.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #ifndef GB_JSON_H
 #define GB_JSON_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_json {
     char *data;

@@ -1,5 +1,5 @@
 /* lock.c: futex mutex and the monotonic clock. See lock.h for the rules. */
-#include "lock.h"
+#include "base/lock.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

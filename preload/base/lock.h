@@ -6,7 +6,7 @@
 #ifndef GB_LOCK_H
 #define GB_LOCK_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 typedef struct gb_lock {
     uint32_t state; /* 0 free, 1 held, 2 held with waiters; only by __atomic built-ins */

@@ -5,12 +5,12 @@
  * description of the same pipe or terminal (/proc/self/fd/2, proc(5)), non-blocking, and give up
  * after a while; sockets take MSG_DONTWAIT. Any thread; no lock; errno is kept.
  */
-#include "log.h"
+#include "base/log.h"
 
-#include "config.h"
-#include "file.h"
-#include "sigguard.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/sigguard.h"
+#include "base/text.h"
+#include "options/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef GB_LOG_H
 #define GB_LOG_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 enum gb_log_level { GB_LOG_QUIET, GB_LOG_WARN, GB_LOG_INFO, GB_LOG_DEBUG };
 

@@ -1,5 +1,5 @@
 /* sigguard.c: SIGPIPE and SIGXFSZ held off around a write. See sigguard.h for the rules. */
-#include "sigguard.h"
+#include "base/sigguard.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #ifndef GB_SIGGUARD_H
 #define GB_SIGGUARD_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_sigguard {
     uint64_t old_mask;

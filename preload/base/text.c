@@ -1,5 +1,5 @@
 /* text.c: bounded texts for people. See text.h for the rules. */
-#include "text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

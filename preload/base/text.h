@@ -7,7 +7,7 @@
 #ifndef GB_TEXT_H
 #define GB_TEXT_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 /* A text under construction in the caller's memory: always terminated, cut at the end. */
 struct gb_text {

@@ -5,9 +5,9 @@
  * start a helper. Failure rule: no pthread_create, no memory, no thread (seccomp, pids limit):
  * false, and the caller does without.
  */
-#include "thread.h"
+#include "base/thread.h"
 
-#include "elf.h"
+#include "base/elf.h"
 
 #include <pthread.h>
 #include <signal.h>

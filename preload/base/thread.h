@@ -8,7 +8,7 @@
 #ifndef GB_THREAD_H
 #define GB_THREAD_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 /* Starts a detached helper; false when the process may not have one (then do without). */
 bool gb_thread_start(void (*run)(void *arg), void *arg, const char *name);

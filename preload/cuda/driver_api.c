@@ -1,7 +1,7 @@
 /* driver_api.c: looks up the functions of driver_api.def. See driver_api.h for the rules. */
-#include "driver_api.h"
+#include "cuda/driver_api.h"
 
-#include "elf.h"
+#include "base/elf.h"
 
 struct gb_driver_api gb_driver;
 static bool complete;
@@ -14,7 +14,7 @@ void gb_driver_load(void)
 #define GB_DRIVER_API(symbol, type)                                                                \
     GB_DRIVER_API_MORE(symbol, type)                                                               \
     complete = complete && gb_driver.symbol;
-#include "driver_api.def"
+#include "cuda/driver_api.def"
 }
 
 bool gb_driver_ready(void)

@@ -7,11 +7,11 @@
 #ifndef GB_DRIVER_API_H
 #define GB_DRIVER_API_H
 
-#include "hooks.h"
+#include "cuda/hooks.h"
 
 struct gb_driver_api {
 #define GB_DRIVER_API(symbol, type) type symbol;
-#include "driver_api.def"
+#include "cuda/driver_api.def"
 };
 extern struct gb_driver_api gb_driver;
 

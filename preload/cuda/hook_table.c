@@ -3,8 +3,8 @@
  * Look-ups by name are linear: they happen once per function that a library binds, beside a dlsym
  * that costs more. Thread rule: constant data. Failure rule: an unknown name is not hooked.
  */
-#include "hooks.h"
-#include "site.h"
+#include "cuda/hooks.h"
+#include "stall/site.h"
 
 #include <string.h>
 
@@ -22,19 +22,19 @@ static const struct row rows[GB_HOOK_COUNT] = {
     {#symbol, #api, #family, since, IS_PER_THREAD(variant)},
 #define HOOK_RUNTIME(name, variant, family, ...)                                                   \
     {#name #variant, NULL, #family, 0, IS_PER_THREAD(variant)},
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 
 /* Declared by their own names only: their types are checked where they are defined. */
 #define HOOK_DRIVER(symbol, ...) extern char gb_wrapper_of_##symbol __asm__(#symbol);
 #define HOOK_RUNTIME(name, variant, ...)                                                           \
     extern char gb_wrapper_of_##name##variant __asm__(#name #variant);
-#include "hooks.def"
+#include "cuda/hooks.def"
 
 static void *const wrappers[GB_HOOK_COUNT] = {
 #define HOOK_DRIVER(symbol, ...)         &gb_wrapper_of_##symbol,
 #define HOOK_RUNTIME(name, variant, ...) &gb_wrapper_of_##name##variant,
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 
 bool gb_hook_is_driver(unsigned hook)

@@ -8,7 +8,7 @@
 #ifndef GB_HOOKS_H
 #define GB_HOOKS_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -20,7 +20,7 @@
 enum gb_hook {
 #define HOOK_DRIVER(symbol, ...)         GB_HOOK_##symbol,
 #define HOOK_RUNTIME(name, variant, ...) GB_HOOK_##name##variant,
-#include "hooks.def"
+#include "cuda/hooks.def"
     GB_HOOK_COUNT
 };
 
@@ -28,7 +28,7 @@ union gb_real_table {
     struct {
 #define HOOK_DRIVER(symbol, api, since, variant, ...) PFN_##api##_v##since##variant symbol;
 #define HOOK_RUNTIME(name, variant, ...)              __typeof__(&name) name##variant;
-#include "hooks.def"
+#include "cuda/hooks.def"
     } f;
     void *slot[GB_HOOK_COUNT];
 };

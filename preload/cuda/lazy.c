@@ -3,8 +3,8 @@
  * A function of its own per entry point looks the real one up and calls it, so that the wrappers
  * call through the table without a test. Thread rule and failure rule: hooks.h.
  */
-#include "hooks.h"
-#include "resolve.h"
+#include "cuda/hooks.h"
+#include "cuda/resolve.h"
 
 #define HOOK_DRIVER(symbol, api, since, variant, family, ledger, stream, copy, params, args)       \
     static CUresult lazy_##symbol params                                                           \
@@ -18,18 +18,18 @@
         gb_resolve(GB_HOOK_##name##variant);                                                       \
         return gb_real.f.name##variant args;                                                       \
     }
-#include "hooks.def"
+#include "cuda/hooks.def"
 
 union gb_real_table gb_real = {.f = {
 #define HOOK_DRIVER(symbol, ...)         lazy_##symbol,
 #define HOOK_RUNTIME(name, variant, ...) lazy_##name##variant,
-#include "hooks.def"
+#include "cuda/hooks.def"
                                }};
 
 void *const gb_lazy[GB_HOOK_COUNT] = {
 #define HOOK_DRIVER(symbol, ...)         (void *)lazy_##symbol,
 #define HOOK_RUNTIME(name, variant, ...) (void *)lazy_##name##variant,
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 
 /* A program can come here only through a symbol that its own libraries do not have either. */

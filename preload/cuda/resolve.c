@@ -6,13 +6,13 @@
  * real one still sees its caller (RTLD_NEXT and RTLD_DEFAULT are relative to it).
  * Thread rule: any thread, no lock of ours. Failure rule: no substitution.
  */
-#include "resolve.h"
+#include "cuda/resolve.h"
 
-#include "counters.h"
-#include "elf.h"
-#include "hooks.h"
-#include "lifecycle.h"
-#include "site.h"
+#include "base/elf.h"
+#include "cuda/hooks.h"
+#include "hooks/lifecycle.h"
+#include "record/counters.h"
+#include "stall/site.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef GB_RESOLVE_H
 #define GB_RESOLVE_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 /* The wrapper of `hook` when `real` is a function of the real CUDA library and may be called by
  * it, else `real`. */

@@ -1,6 +1,6 @@
 /* capture.c: counts open captures, and keeps what is captured out of what is in flight. See
  * capture.h for the rules. */
-#include "capture.h"
+#include "gpu/capture.h"
 
 static uint32_t open_captures;
 

@@ -5,7 +5,7 @@
 #ifndef GB_CAPTURE_H
 #define GB_CAPTURE_H
 
-#include "inflight.h"
+#include "gpu/inflight.h"
 
 void gb_capture_begins(CUstream handle);
 /* The stream waits for an event recorded inside a capture: it takes part until that ends. */

@@ -1,8 +1,8 @@
 /* copy_place.c: asks the driver about contexts, streams and pointers. See copy_place.h. */
-#include "copy_place.h"
+#include "gpu/copy_place.h"
 
-#include "driver_api.h"
-#include "lock.h"
+#include "base/lock.h"
+#include "cuda/driver_api.h"
 
 #define CONTEXTS_MAX 16
 #define MAPPINGS_MAX 256 /* of one destination: 512 MB in torch's mappings of 2 MiB */

@@ -8,7 +8,7 @@
 #ifndef GB_COPY_PLACE_H
 #define GB_COPY_PLACE_H
 
-#include "call.h"
+#include "stall/call.h"
 
 enum gb_place_answer {
     GB_PLACE_FITS,

@@ -1,12 +1,12 @@
 /* debt.c: the ledger of owed waits. See debt.h for the model and the rules. */
-#include "debt.h"
+#include "gpu/debt.h"
 
-#include "call.h"
-#include "config.h"
-#include "counters.h"
-#include "driver_api.h"
-#include "lock.h"
-#include "stamp.h"
+#include "base/lock.h"
+#include "cuda/driver_api.h"
+#include "options/config.h"
+#include "record/counters.h"
+#include "stall/call.h"
+#include "stall/stamp.h"
 
 #define DEBTS_MAX 64
 

@@ -17,7 +17,7 @@
 #ifndef GB_DEBT_H
 #define GB_DEBT_H
 
-#include "inflight.h"
+#include "gpu/inflight.h"
 
 struct gb_debts {
     uint64_t last_id; /* of the newest debt ever opened */

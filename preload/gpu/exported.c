@@ -1,12 +1,12 @@
 /* exported.c: tables of exported ranges, and of what is mapped from which handle. See exported.h.
  */
-#include "exported.h"
+#include "gpu/exported.h"
 
-#include "counters.h"
-#include "debt.h"
-#include "driver_api.h"
-#include "lock.h"
-#include "resolve.h"
+#include "base/lock.h"
+#include "cuda/driver_api.h"
+#include "cuda/resolve.h"
+#include "gpu/debt.h"
+#include "record/counters.h"
 
 #define RANGES_MAX   512
 #define MAPPINGS_MAX 8192

@@ -8,7 +8,7 @@
 #ifndef GB_EXPORTED_H
 #define GB_EXPORTED_H
 
-#include "hooks.h"
+#include "cuda/hooks.h"
 
 /* Memory was exported: a range; the allocation that holds an address; all that is or will be mapped
  * from a handle. Imported memory is the same. `caller`: the instruction. */

@@ -1,9 +1,9 @@
 /* graph.c: looks into graphs. See graph.h for the rules. */
-#include "graph.h"
+#include "gpu/graph.h"
 
-#include "copy_place.h"
-#include "debt.h"
-#include "driver_api.h"
+#include "cuda/driver_api.h"
+#include "gpu/copy_place.h"
+#include "gpu/debt.h"
 
 #include <sys/mman.h>
 

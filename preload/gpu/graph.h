@@ -8,7 +8,7 @@
 #ifndef GB_GRAPH_H
 #define GB_GRAPH_H
 
-#include "hooks.h"
+#include "cuda/hooks.h"
 
 /* An executable graph was made; one is about to be changed. */
 void gb_graph_made(CUgraphExec exec, CUgraph graph);

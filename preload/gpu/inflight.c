@@ -1,10 +1,10 @@
 /* inflight.c: tables of GPUs, streams and events. See inflight.h for the rules. */
-#include "inflight.h"
+#include "gpu/inflight.h"
 
-#include "call.h"
-#include "capture.h"
-#include "counters.h"
-#include "lock.h"
+#include "base/lock.h"
+#include "gpu/capture.h"
+#include "record/counters.h"
+#include "stall/call.h"
 
 #include <string.h>
 

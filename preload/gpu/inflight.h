@@ -12,7 +12,7 @@
 #ifndef GB_INFLIGHT_H
 #define GB_INFLIGHT_H
 
-#include "hooks.h"
+#include "cuda/hooks.h"
 
 #define GB_STREAM_DEPENDENCIES 8
 /* No stream has this handle: the cache of a thread is empty. */

@@ -1,7 +1,7 @@
 /* live.c: a probe of the driver layer. See live.h for the rules. */
-#include "live.h"
+#include "gpu/live.h"
 
-#include "elf.h"
+#include "base/elf.h"
 
 /* A wheel's library has a hash in its name. */
 static const char *const runtimes[] = {"libcudart.so.11", "libcudart.so.12", "libcudart.so.13",

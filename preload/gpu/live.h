@@ -9,7 +9,7 @@
 #ifndef GB_LIVE_H
 #define GB_LIVE_H
 
-#include "call.h"
+#include "stall/call.h"
 
 bool gb_live(const struct gb_call *call);
 

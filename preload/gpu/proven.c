@@ -1,10 +1,10 @@
 /* proven.c: reads what `gpuboost prove` left. See proven.h. */
-#include "proven.h"
+#include "gpu/proven.h"
 
-#include "driver_api.h"
-#include "environment.h"
-#include "file.h"
-#include "rundir.h"
+#include "base/file.h"
+#include "cuda/driver_api.h"
+#include "options/environment.h"
+#include "record/rundir.h"
 
 #include <string.h>
 

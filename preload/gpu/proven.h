@@ -8,7 +8,7 @@
 #ifndef GB_PROVEN_H
 #define GB_PROVEN_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 bool gb_is_proven(void);
 

@@ -1,8 +1,8 @@
 /* ranges.c: sorted table of pinned host ranges. See ranges.h for the rules. */
-#include "ranges.h"
+#include "gpu/ranges.h"
 
-#include "counters.h"
-#include "lock.h"
+#include "base/lock.h"
+#include "record/counters.h"
 
 #include <string.h>
 

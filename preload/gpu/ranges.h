@@ -8,7 +8,7 @@
 #ifndef GB_RANGES_H
 #define GB_RANGES_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 enum gb_range { GB_RANGE_NONE, GB_RANGE_PINNED, GB_RANGE_UNKNOWN };
 

@@ -4,19 +4,19 @@
  * libc.so.6 before 2.34. The handler is registered at arm time only: the many processes that never
  * use CUDA are left alone, and a child of such a process may arm itself.
  */
-#include "lifecycle.h"
+#include "hooks/lifecycle.h"
 
-#include "call.h"
-#include "config.h"
-#include "debt.h"
-#include "driver_api.h"
-#include "elf.h"
-#include "environment.h"
-#include "inflight.h"
-#include "log.h"
-#include "pystack.h"
-#include "record.h"
-#include "stall.h"
+#include "base/elf.h"
+#include "base/log.h"
+#include "cuda/driver_api.h"
+#include "gpu/debt.h"
+#include "gpu/inflight.h"
+#include "options/config.h"
+#include "options/environment.h"
+#include "record/record.h"
+#include "stack/pystack.h"
+#include "stall/call.h"
+#include "stall/stall.h"
 
 #include <errno.h>
 #include <string.h>

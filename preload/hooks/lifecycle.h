@@ -8,7 +8,7 @@
 #ifndef GB_LIFECYCLE_H
 #define GB_LIFECYCLE_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 enum gb_state { GB_STATE_NEW, GB_STATE_IDLE, GB_STATE_ARMING, GB_STATE_ARMED, GB_STATE_OFF };
 extern uint32_t gb_state;

@@ -8,15 +8,15 @@
 #ifndef GB_WRAP_H
 #define GB_WRAP_H
 
-#include "call.h"
-#include "debt.h"
-#include "exported.h"
-#include "pinned.h"
-#include "policy.h"
-#include "ranges.h"
-#include "record.h"
-#include "stall.h"
-#include "stamp.h"
+#include "gpu/debt.h"
+#include "gpu/exported.h"
+#include "gpu/ranges.h"
+#include "policies/policy.h"
+#include "record/record.h"
+#include "stall/call.h"
+#include "stall/stall.h"
+#include "stall/stamp.h"
+#include "transfer/pinned.h"
 
 /* Stream expressions of hooks.def. */
 #define GB_LEGACY     ((CUstream)0)

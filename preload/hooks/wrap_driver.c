@@ -3,15 +3,15 @@
  *
  * Types are checked against cudaTypedefs.h. See wrap.h for the rules.
  */
-#include "capture.h"
-#include "copy_place.h"
-#include "counters.h"
-#include "driver_api.h"
-#include "exported.h"
-#include "graph.h"
-#include "hop.h"
-#include "resolve.h"
-#include "wrap.h"
+#include "cuda/driver_api.h"
+#include "cuda/resolve.h"
+#include "gpu/capture.h"
+#include "gpu/copy_place.h"
+#include "gpu/exported.h"
+#include "gpu/graph.h"
+#include "hooks/wrap.h"
+#include "record/counters.h"
+#include "transfer/hop.h"
 
 #define GB_MAY_STAMP() true
 
@@ -230,4 +230,4 @@ static void *substitute_api(const char *name, void *real, int version, cuuint64_
         GB_WRAP_##family(CUresult, symbol, stream, copy, args)                                     \
     }
 #define HOOK_RUNTIME(...)
-#include "hooks.def"
+#include "cuda/hooks.def"

@@ -2,7 +2,7 @@
  *
  * They never arm: before the first driver call there may be no context. See wrap.h for the rules.
  */
-#include "wrap.h"
+#include "hooks/wrap.h"
 
 /* The driver call inside asks again. */
 #define GB_ASK(real_call, pays) (real_call)
@@ -19,4 +19,4 @@
                    #name " has another type in cuda_runtime_api.h");                               \
     cudaError_t name##variant params GB_WRAP_##family(cudaError_t, name##variant, stream, copy,    \
                                                       args)
-#include "hooks.def"
+#include "cuda/hooks.def"

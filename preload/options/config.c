@@ -5,10 +5,10 @@
  * the environment says. Texts are copied: programs that set their process title overwrite the
  * block in which the environment lay at the start.
  */
-#include "config_internal.h"
+#include "options/config_internal.h"
 
-#include "environment.h"
-#include "text.h"
+#include "base/text.h"
+#include "options/environment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ const struct gb_option gb_options[GB_OPTION_COUNT] = {
     {env, GB_KIND_TIME, AT(field), min, max, NULL},
 #define GB_OPTION_SHARE(field, env, fallback, help) {env, GB_KIND_SHARE, AT(field), 0, 0, NULL},
 #define GB_OPTION_TEXT(field, env, fallback, help)  {env, GB_KIND_TEXT, AT(field), 0, 0, NULL},
-#include "options.def"
+#include "options/options.def"
 };
 
 static const struct gb_config defaults = {
@@ -44,7 +44,7 @@ static const struct gb_config defaults = {
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) .field = fallback,
 #define GB_OPTION_SHARE(field, env, fallback, help)          .field = fallback,
 #define GB_OPTION_TEXT(field, env, fallback, help)           .field = fallback,
-#include "options.def"
+#include "options/options.def"
 };
 
 /* Names with our prefix that belong to the build and the scripts, not to this library. */

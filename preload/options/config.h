@@ -9,7 +9,7 @@
 #ifndef GB_CONFIG_H
 #define GB_CONFIG_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 #define GB_CONFIG_TEXT_BYTES 1024 /* longest text value, its end included */
 
@@ -23,7 +23,7 @@ struct gb_config {
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) uint64_t field;
 #define GB_OPTION_SHARE(field, env, fallback, help)          uint64_t field;
 #define GB_OPTION_TEXT(field, env, fallback, help)           const char *field;
-#include "options.def"
+#include "options/options.def"
 };
 
 extern struct gb_config gb_config;

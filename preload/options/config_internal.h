@@ -6,7 +6,7 @@
 #ifndef GB_CONFIG_INTERNAL_H
 #define GB_CONFIG_INTERNAL_H
 
-#include "config.h"
+#include "options/config.h"
 
 enum gb_option_kind {
     GB_KIND_BOOL,
@@ -25,7 +25,7 @@ enum {
 #define GB_OPTION_TIME(field, env, fallback, min, max, help) GB_OPTION_INDEX_##field,
 #define GB_OPTION_SHARE(field, env, fallback, help)          GB_OPTION_INDEX_##field,
 #define GB_OPTION_TEXT(field, env, fallback, help)           GB_OPTION_INDEX_##field,
-#include "options.def"
+#include "options/options.def"
     GB_OPTION_COUNT
 };
 

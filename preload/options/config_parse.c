@@ -4,7 +4,7 @@
  * rest behind the unit. strtoull accepts all of these, and recent headers turn it into a symbol
  * that older libcs do not have. Any thread; a failed parse leaves *out untouched.
  */
-#include "config_internal.h"
+#include "options/config_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,12 +4,12 @@
  * once, with the name, the value, what is accepted and what stays in force. Runs once, on the
  * thread that arms; the file is bounded and must be a regular file.
  */
-#include "config_internal.h"
+#include "options/config_internal.h"
 
-#include "file.h"
-#include "log.h"
-#include "text.h"
-#include "version.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* environment.c: the few foreign variables we use. See environment.h for the rules. */
-#include "environment.h"
+#include "options/environment.h"
 
 #include <stdlib.h>
 #include <string.h>

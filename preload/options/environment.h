@@ -6,7 +6,7 @@
 #ifndef GB_ENVIRONMENT_H
 #define GB_ENVIRONMENT_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_environment {
     char home[512];

@@ -1,7 +1,7 @@
 /* counters.c: the named counters, and the list of those that are not zero for the record. */
-#include "counters.h"
+#include "record/counters.h"
 
-#include "record.h"
+#include "record/record.h"
 
 struct gb_counters gb_counters;
 
@@ -12,7 +12,7 @@ int gb_named_counts(struct gb_named_count *out, int max)
         const char *name;
     } all[] = {
 #define GB_COUNTER(field, name) {&gb_counters.field, name},
-#include "counters.def"
+#include "record/counters.def"
     };
     int count = 0;
     for (size_t i = 0; i < GB_ARRAY_LEN(all) && count < max; i++) {

@@ -2,11 +2,11 @@
 #ifndef GB_COUNTERS_H
 #define GB_COUNTERS_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_counters {
 #define GB_COUNTER(field, name) gb_counter field;
-#include "counters.def"
+#include "record/counters.def"
 };
 extern struct gb_counters gb_counters;
 

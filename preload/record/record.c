@@ -4,14 +4,14 @@
  * belong to whoever holds `io`; at exit the destructor takes it for a limited time only, since the
  * helper may hang in a write to a dead file system. Nothing is said on stderr while holding it.
  */
-#include "record.h"
+#include "record/record.h"
 
-#include "config.h"
-#include "lock.h"
-#include "log.h"
-#include "record_files.h"
-#include "summary.h"
-#include "thread.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "options/config.h"
+#include "record/record_files.h"
+#include "stall/summary.h"
 
 #include <linux/futex.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef GB_RECORD_H
 #define GB_RECORD_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_stall_event {
     uint64_t start_ns; /* gb_now_ns at entry */

@@ -1,13 +1,13 @@
 /* record_files.c: what is written to the run directory and when. See record_files.h. */
-#include "record_files.h"
+#include "record/record_files.h"
 
-#include "config.h"
-#include "environment.h"
-#include "native_stack.h"
-#include "pystack.h"
-#include "rundir.h"
-#include "version.h"
-#include "writer.h"
+#include "base/version.h"
+#include "options/config.h"
+#include "options/environment.h"
+#include "record/rundir.h"
+#include "record/writer.h"
+#include "stack/native_stack.h"
+#include "stack/pystack.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #ifndef GB_RECORD_FILES_H
 #define GB_RECORD_FILES_H
 
-#include "record_lines.h"
-#include "ring.h"
+#include "record/ring.h"
+#include "stall/record_lines.h"
 
 /* Who and when; the directory may still fail. */
 void gb_files_describe_run(void);

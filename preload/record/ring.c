@@ -1,5 +1,5 @@
 /* ring.c: bounded queue of stall events. See ring.h for the rules. */
-#include "ring.h"
+#include "record/ring.h"
 
 #define MASK (GB_RING_CELLS - 1)
 

@@ -7,7 +7,7 @@
 #ifndef GB_RING_H
 #define GB_RING_H
 
-#include "record.h"
+#include "record/record.h"
 
 #define GB_RING_CELLS 4096u /* power of two; 64 bytes each */
 

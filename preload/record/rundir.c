@@ -3,10 +3,10 @@
  * All steps go through the descriptor of the parent (openat, mkdirat), so that what was checked is
  * what is used, whoever renames things meanwhile.
  */
-#include "rundir.h"
+#include "record/rundir.h"
 
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

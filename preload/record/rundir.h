@@ -9,7 +9,7 @@
 #ifndef GB_RUNDIR_H
 #define GB_RUNDIR_H
 
-#include "text.h"
+#include "base/text.h"
 
 #define GB_RUNDIR_PATH_BYTES 2048
 

@@ -3,9 +3,9 @@
  * Host, job, rank and program are other people's words: only letters, digits, '.', '_' and '-'
  * of them enter the path, and never a leading dot, so that they can be neither "/" nor "..".
  */
-#include "rundir.h"
+#include "record/rundir.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>

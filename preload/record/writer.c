@@ -1,8 +1,8 @@
 /* writer.c: appends whole lines to a file of ours. See writer.h for the rules. */
-#include "writer.h"
+#include "record/writer.h"
 
-#include "file.h"
-#include "sigguard.h"
+#include "base/file.h"
+#include "base/sigguard.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #ifndef GB_WRITER_H
 #define GB_WRITER_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_writer {
     int fd; /* -1: closed or failed */

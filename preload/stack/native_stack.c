@@ -6,9 +6,9 @@
  * the others get 0 frames meanwhile. Failure rule: without libunwind 0 frames, and the status says
  * so.
  */
-#include "native_stack.h"
+#include "stack/native_stack.h"
 
-#include "elf.h"
+#include "base/elf.h"
 
 #include <dlfcn.h>
 #include <link.h>

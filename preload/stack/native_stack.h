@@ -7,7 +7,7 @@
 #ifndef GB_NATIVE_STACK_H
 #define GB_NATIVE_STACK_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 int gb_native_stack_capture(void **pcs, int max);
 const char *gb_native_stack_status(void);

@@ -1,7 +1,7 @@
 /* place.c: where a site is, in words. See place.h for the rules. */
-#include "place.h"
+#include "stack/place.h"
 
-#include "native_stack.h"
+#include "stack/native_stack.h"
 
 #include <string.h>
 

@@ -6,9 +6,9 @@
 #ifndef GB_PLACE_H
 #define GB_PLACE_H
 
-#include "pystack.h"
-#include "site.h"
-#include "text.h"
+#include "base/text.h"
+#include "stack/pystack.h"
+#include "stall/site.h"
 
 /* Index of the frame to show; 0 when all of them are library code. */
 int gb_place_pick(const struct gb_pyframe *frames, int count);

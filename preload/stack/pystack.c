@@ -7,9 +7,9 @@
  * by one, the others get 0 meanwhile. Failure rule: in doubt 0 frames, with the reason in the
  * status.
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
-#include "lock.h"
+#include "base/lock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef GB_PYSTACK_H
 #define GB_PYSTACK_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 #define GB_PYSTACK_MAX_FRAMES 128
 #define GB_PYSTACK_OVERFLOW                                                                        \

@@ -4,7 +4,7 @@
  * reads: the thread's own frame keeps the code object and its texts alive, and they never change).
  * Failure rule: anything that is not as the layout says is named and refused.
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
 #include <string.h>
 

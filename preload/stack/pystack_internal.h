@@ -10,8 +10,8 @@
 #ifndef GB_PYSTACK_INTERNAL_H
 #define GB_PYSTACK_INTERNAL_H
 
-#include "gb.h"
-#include "pystack.h"
+#include "base/gb.h"
+#include "stack/pystack.h"
 
 /* ---- layout: byte offsets in one interpreter, LP64 ---- */
 

@@ -5,9 +5,9 @@
  * that is not in pystack_offsets.def, a pre-release, a free-threaded build or a missing symbol is
  * refused with a reason; nothing is guessed.
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
-#include "elf.h"
+#include "base/elf.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,13 +26,13 @@
 static const struct gb_py_layout fixed[] = {
 #define GB_PY_FIXED(version, ...) {.minor = (version), __VA_ARGS__},
 #define GB_PY_PUBLISHED(version, ...)
-#include "pystack_offsets.def"
+#include "stack/pystack_offsets.def"
 };
 
 static const struct gb_py_layout published[] = {
 #define GB_PY_FIXED(version, ...)
 #define GB_PY_PUBLISHED(version, ...) {.minor = (version), __VA_ARGS__},
-#include "pystack_offsets.def"
+#include "stack/pystack_offsets.def"
 };
 
 static const size_t published_fields[] = {

@@ -5,7 +5,7 @@
  * reads nothing but the bytes it is given, whatever they are. Failure rule: a table that ends too
  * early gives -1, "no line".
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
 #define NO_LINE_STEP (-128)
 

@@ -6,7 +6,7 @@
  * rule: the calling thread's own stack only. Failure rule: the first thing that is wrong is named,
  * and Python stacks stay off.
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

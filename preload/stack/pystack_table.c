@@ -6,7 +6,7 @@
  * gb_py_map_get and gb_py_table_frames need none, since records are complete before their id is
  * released. Failure rule: when a table is full, 0; memory is never moved or freed.
  */
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
 #include <string.h>
 #include <sys/mman.h>

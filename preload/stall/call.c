@@ -1,12 +1,12 @@
 /* call.c: begin and end of a hooked call, the calling thread's context. See call.h for the rules.
  */
-#include "call.h"
+#include "stall/call.h"
 
-#include "counters.h"
-#include "driver_api.h"
-#include "pystack.h"
-#include "resolve.h"
-#include "stall.h"
+#include "cuda/driver_api.h"
+#include "cuda/resolve.h"
+#include "record/counters.h"
+#include "stack/pystack.h"
+#include "stall/stall.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -9,10 +9,10 @@
 #ifndef GB_CALL_H
 #define GB_CALL_H
 
-#include "clock.h"
-#include "hooks.h"
-#include "inflight.h"
-#include "lifecycle.h"
+#include "base/clock.h"
+#include "cuda/hooks.h"
+#include "gpu/inflight.h"
+#include "hooks/lifecycle.h"
 
 #define GB_CONTEXT_DEPTH 8
 

@@ -1,11 +1,11 @@
 /* record_lines.c: the lines of record.jsonl and stalls.log. See record_lines.h for the rules. */
-#include "record_lines.h"
+#include "stall/record_lines.h"
 
-#include "config.h"
-#include "native_stack.h"
-#include "place.h"
-#include "pystack.h"
-#include "version.h"
+#include "base/version.h"
+#include "options/config.h"
+#include "stack/native_stack.h"
+#include "stack/place.h"
+#include "stack/pystack.h"
 
 #define COUNTS_MAX 256
 

@@ -6,10 +6,10 @@
 #ifndef GB_RECORD_LINES_H
 #define GB_RECORD_LINES_H
 
-#include "json.h"
-#include "record.h"
-#include "site.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "record/record.h"
+#include "stall/site.h"
 
 #define GB_RECORD_FRAMES_MAX 32
 

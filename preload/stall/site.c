@@ -3,12 +3,12 @@
  * An open-addressing index of 64-bit keys in front of the sites; a key is written last, so that a
  * reader that finds it finds the site complete.
  */
-#include "site.h"
+#include "stall/site.h"
 
-#include "counters.h"
-#include "elf.h"
-#include "lock.h"
-#include "native_stack.h"
+#include "base/elf.h"
+#include "base/lock.h"
+#include "record/counters.h"
+#include "stack/native_stack.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef GB_SITE_H
 #define GB_SITE_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 #define GB_SITE_MAX 4096
 

@@ -1,13 +1,13 @@
 /* stall.c: accounting of blocked and idle time. See stall.h for the model and its rules. */
-#include "stall.h"
+#include "stall/stall.h"
 
-#include "config.h"
-#include "policy.h"
-#include "ranges.h"
-#include "record.h"
-#include "site.h"
-#include "stamp.h"
-#include "transfer_rate.h"
+#include "gpu/ranges.h"
+#include "options/config.h"
+#include "policies/policy.h"
+#include "record/record.h"
+#include "stall/site.h"
+#include "stall/stamp.h"
+#include "stall/transfer_rate.h"
 
 #define UNKNOWN UINT64_MAX
 

@@ -14,7 +14,7 @@
 #ifndef GB_STALL_H
 #define GB_STALL_H
 
-#include "call.h"
+#include "stall/call.h"
 
 /* Accounting after the real call; `ok` is its success. */
 void gb_stall_copy(struct gb_call *call, const struct gb_copy *copy, bool ok);

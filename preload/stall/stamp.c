@@ -1,6 +1,6 @@
 /* stamp.c: the fast path where the stream is none of the thread's last two, and everything that is
  * unusual. See stamp.h for the rules. */
-#include "stamp.h"
+#include "stall/stamp.h"
 
 struct gb_stream *gb_stamp_other(CUstream handle)
 {

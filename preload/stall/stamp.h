@@ -7,9 +7,9 @@
 #ifndef GB_STAMP_H
 #define GB_STAMP_H
 
-#include "call.h"
-#include "debt.h"
-#include "stall.h"
+#include "gpu/debt.h"
+#include "stall/call.h"
+#include "stall/stall.h"
 
 /* The stream behind another handle than the thread's last one; NULL: not to be accounted. */
 struct gb_stream *gb_stamp_other(CUstream handle);

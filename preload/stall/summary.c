@@ -4,13 +4,13 @@
  * (a blocking .to() is a copy and a wait). Thresholds: below 5 % idle nothing is wrong; when less
  * than 70 % of the idle time has a place, the verdict says so.
  */
-#include "summary.h"
+#include "stall/summary.h"
 
-#include "config.h"
-#include "place.h"
-#include "pystack.h"
-#include "record.h"
-#include "site.h"
+#include "options/config.h"
+#include "record/record.h"
+#include "stack/place.h"
+#include "stack/pystack.h"
+#include "stall/site.h"
 
 #include <string.h>
 

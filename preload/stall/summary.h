@@ -6,7 +6,7 @@
 #ifndef GB_SUMMARY_H
 #define GB_SUMMARY_H
 
-#include "text.h"
+#include "base/text.h"
 
 struct gb_summary {
     const char *program;

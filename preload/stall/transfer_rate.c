@@ -1,6 +1,6 @@
 /* transfer_rate.c: least time per byte by direction and size class, a power of two. See
  * transfer_rate.h for the rules. */
-#include "transfer_rate.h"
+#include "stall/transfer_rate.h"
 
 #define CLASSES 40
 

@@ -9,7 +9,7 @@
 #ifndef GB_TRANSFER_RATE_H
 #define GB_TRANSFER_RATE_H
 
-#include "call.h"
+#include "stall/call.h"
 
 /* `waited`: earlier work of the stream may have run in this time as well. */
 void gb_rate_learn(enum gb_direction direction, uint64_t bytes, uint64_t ns, bool waited);

@@ -2,10 +2,10 @@
  *
  * Formats: proc(5) meminfo and cgroup, Linux admin-guide cgroup-v1/memory and cgroup-v2.
  */
-#include "budget.h"
+#include "transfer/budget.h"
 
-#include "file.h"
-#include "log.h"
+#include "base/file.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef GB_BUDGET_H
 #define GB_BUDGET_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 struct gb_budget {
     uint64_t bytes;         /* multiple of 64 KiB */

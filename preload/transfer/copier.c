@@ -4,9 +4,9 @@
  * advancing that word, which fails once another copy has been published; a taken block keeps its
  * copy from ending, so that what describes the copy stays as it is for whoever holds a block of it.
  */
-#include "copier.h"
+#include "transfer/copier.h"
 
-#include "thread.h"
+#include "base/thread.h"
 
 #include <linux/futex.h>
 #include <sched.h>

@@ -10,7 +10,7 @@
 #ifndef GB_COPIER_H
 #define GB_COPIER_H
 
-#include "gb.h"
+#include "base/gb.h"
 
 /* Starts the helper, once; not where the calling thread may use one processor only. */
 void gb_copier_start(void);

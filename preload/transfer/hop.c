@@ -1,10 +1,10 @@
 /* hop.c: the buffer of device memory and its ring of regions. See hop.h for the rules. */
-#include "hop.h"
+#include "transfer/hop.h"
 
-#include "config.h"
-#include "counters.h"
-#include "driver_api.h"
-#include "inflight.h"
+#include "cuda/driver_api.h"
+#include "gpu/inflight.h"
+#include "options/config.h"
+#include "record/counters.h"
 
 #define ALIGN_BYTES 512u
 #define SHARE       32 /* of the memory that is free when the buffer is made */

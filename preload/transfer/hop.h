@@ -12,7 +12,7 @@
 #ifndef GB_HOP_H
 #define GB_HOP_H
 
-#include "hooks.h"
+#include "cuda/hooks.h"
 
 #define GB_HOP_REGIONS 64
 

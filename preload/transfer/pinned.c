@@ -1,13 +1,13 @@
 /* pinned.c: rings of pinned staging chunks. See pinned.h for the rules. */
-#include "pinned.h"
+#include "transfer/pinned.h"
 
-#include "budget.h"
-#include "call.h"
-#include "config.h"
-#include "copier.h"
-#include "counters.h"
-#include "driver_api.h"
-#include "lifecycle.h"
+#include "cuda/driver_api.h"
+#include "hooks/lifecycle.h"
+#include "options/config.h"
+#include "record/counters.h"
+#include "stall/call.h"
+#include "transfer/budget.h"
+#include "transfer/copier.h"
 
 #include <sys/mman.h>
 

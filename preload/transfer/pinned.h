@@ -11,8 +11,8 @@
 #ifndef GB_PINNED_H
 #define GB_PINNED_H
 
-#include "hooks.h"
-#include "hop.h"
+#include "cuda/hooks.h"
+#include "transfer/hop.h"
 
 #define GB_RING_CHUNKS_MAX 64
 

@@ -1,6 +1,6 @@
 /* stack_cost.c: times gb_pystack_capture inside one C call, so that ctypes does not count.
  * Built and driven by stack_cost.py. */
-#include "../../preload/stack/pystack.h"
+#include "stack/pystack.h"
 
 #define BENCH __attribute__((visibility("default")))
 

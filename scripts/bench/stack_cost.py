@@ -35,8 +35,7 @@ def budget_ns(frames):
 
 def load(folder):
     path = os.path.join(folder, "stack_cost.so")
-    command = [os.environ.get("CC", "gcc"), *FLAGS, "-iquote", os.path.join(ROOT, "preload/base"),
-               "-iquote", os.path.join(ROOT, "preload/stack"), "-o",
+    command = [os.environ.get("CC", "gcc"), *FLAGS, "-iquote", os.path.join(ROOT, "preload"), "-o",
                path, *(os.path.join(ROOT, name) for name in SOURCES)]
     subprocess.run(command, check=True, timeout=120)
     library = ctypes.CDLL(path)

@@ -35,7 +35,7 @@ def compile_c(output, *sources, flags=(), library=False):
     """Compiles C files of this folder; `library` makes a shared object."""
     command = [CC, "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
                "-Wno-unused-parameter", "-Wno-cast-function-type", *cuda_flags(),
-               *(f"-iquote{room}" for room in (ROOT / "preload").iterdir()), "-iquote", str(HERE)]
+               "-iquote", str(ROOT / "preload"), "-iquote", str(HERE)]
     command += ["-shared", "-fPIC"] if library else []
     command += [str(HERE / s) for s in sources] + ["-o", str(output), "-lpthread", "-ldl"]
     done = subprocess.run(command + list(flags), timeout=120, capture_output=True, text=True)

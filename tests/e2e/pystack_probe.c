@@ -3,10 +3,10 @@
  * Built by tests/e2e/test_pystack.py together with the library's sources, loaded with ctypes:
  * CDLL releases the GIL around each call, PyDLL holds it, as the two kinds of C extensions do.
  */
-#include "../../preload/base/elf.h"
-#include "../../preload/stack/native_stack.h"
-#include "../../preload/stack/pystack.h"
-#include "../../preload/stack/pystack_internal.h"
+#include "base/elf.h"
+#include "stack/native_stack.h"
+#include "stack/pystack.h"
+#include "stack/pystack_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

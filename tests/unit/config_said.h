@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config_internal.h"
+#include "options/config_internal.h"
 
 static char said[65536];
 

@@ -4,15 +4,15 @@
 #ifndef CORE_FAKES_H
 #define CORE_FAKES_H
 
-#include "call.h"
-#include "config.h"
-#include "lock.h"
-#include "native_stack.h"
-#include "pystack.h"
-#include "record.h"
-#include "site.h"
-#include "stall.h"
-#include "stamp.h"
+#include "base/lock.h"
+#include "options/config.h"
+#include "record/record.h"
+#include "stack/native_stack.h"
+#include "stack/pystack.h"
+#include "stall/call.h"
+#include "stall/site.h"
+#include "stall/stall.h"
+#include "stall/stamp.h"
 
 #define US        ((uint64_t)1000)
 #define MS        (1000 * US)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver_api.h"
+#include "cuda/driver_api.h"
 
 #define FAKE_STREAM ((CUstream)0x5150)
 #define FAKE_OPS    32768

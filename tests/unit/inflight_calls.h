@@ -3,7 +3,7 @@
 #ifndef INFLIGHT_CALLS_H
 #define INFLIGHT_CALLS_H
 
-#include "stamp.h"
+#include "stall/stamp.h"
 
 #define CONTEXT   ((CUcontext)0xc0)
 #define STREAM(n) ((CUstream)(uintptr_t)(0x1000 + 64 * (n)))

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "native_stack.h"
-#include "pystack.h"
-#include "record.h"
-#include "site.h"
+#include "record/record.h"
+#include "stack/native_stack.h"
+#include "stack/pystack.h"
+#include "stall/site.h"
 
 enum { FAKE_SYNC, FAKE_COPY, FAKE_FREE, FAKE_HOOKS };
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "options/config.h"
 #include "record_fakes.h"
 
 #define MS              1000000ull

@@ -3,13 +3,13 @@
 #ifndef STAGING_H
 #define STAGING_H
 
-#include "budget.h"
-#include "call.h"
-#include "config.h"
-#include "counters.h"
 #include "fake_driver.h"
-#include "pinned.h"
-#include "policy.h"
+#include "options/config.h"
+#include "policies/policy.h"
+#include "record/counters.h"
+#include "stall/call.h"
+#include "transfer/budget.h"
+#include "transfer/pinned.h"
 
 #include <sys/mman.h>
 

@@ -11,4 +11,4 @@
         return (CUresult)fake_enter(#symbol);                                                      \
     }
 #define HOOK_RUNTIME(...)
-#include "hooks.def"
+#include "cuda/hooks.def"

@@ -29,7 +29,7 @@ NOT_HOOKED(DEFINE)
 #define HOOK_DRIVER(symbol, api, since, variant, family, ledger, stream, copy, params, args)       \
     CUresult symbol params;
 #define HOOK_RUNTIME(...)
-#include "hooks.def"
+#include "cuda/hooks.def"
 
 struct row {
     const char *api, *symbol;
@@ -41,7 +41,7 @@ static const struct row rows[] = {
 #define HOOK_DRIVER(symbol, api, since, variant, ...)                                              \
     {#api, #symbol, since, sizeof(#variant) > 1, (void *)symbol},
 #define HOOK_RUNTIME(...)
-#include "hooks.def"
+#include "cuda/hooks.def"
 #define ROW(api, function, symbol, since, variant)                                                 \
     {#api, symbol, since, sizeof(#variant) > 1, (void *)function},
     NOT_HOOKED(ROW){"cuInit", "cuInit", 2000, 0, (void *)cuInit},

@@ -13,4 +13,4 @@
         fake_args.called = #name #variant;                                                         \
         return (cudaError_t)fake_enter(#name #variant);                                            \
     }
-#include "hooks.def"
+#include "cuda/hooks.def"

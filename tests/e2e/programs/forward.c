@@ -12,7 +12,7 @@ typedef int any_fn(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintpt
 /* Declared by their own names only; what they are does not matter here. */
 #define HOOK_DRIVER(symbol, ...)         extern char hook_##symbol __asm__(#symbol);
 #define HOOK_RUNTIME(name, variant, ...) extern char hook_##name##variant __asm__(#name #variant);
-#include "hooks.def"
+#include "cuda/hooks.def"
 
 #define COUNT(...)                                           COUNT_OF(__VA_OPT__(__VA_ARGS__, ) 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define COUNT_OF(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
@@ -26,7 +26,7 @@ static const struct hooked {
     {#symbol, &hook_##symbol, COUNT args},
 #define HOOK_RUNTIME(name, variant, family, stream, copy, params, args)                            \
     {#name #variant, &hook_##name##variant, COUNT args},
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 #define HOOKED (int)(sizeof hooked / sizeof *hooked)
 

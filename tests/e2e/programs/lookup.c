@@ -18,7 +18,7 @@ static const struct hooked {
 } hooked[] = {
 #define HOOK_DRIVER(symbol, api, since, variant, ...) {#symbol, #api, since, sizeof(#variant) > 1},
 #define HOOK_RUNTIME(...)
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 #define HOOKED (int)(sizeof hooked / sizeof *hooked)
 

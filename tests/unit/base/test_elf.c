@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elf.h"
+#include "base/elf.h"
 
 /* Exported from the executable only with -rdynamic; found or not, it must never be found by NULL,
  * since this executable contains elf.c and so is "our own library". */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
-#include "text.h"
+#include "base/json.h"
+#include "base/text.h"
 
 static char buf[4096];
 

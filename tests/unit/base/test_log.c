@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log.h"
+#include "base/log.h"
+#include "options/config.h"
 
 static char got[1 << 20];
 

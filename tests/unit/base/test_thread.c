@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "thread.h"
+#include "base/thread.h"
 
 struct seen {
     sem_t done;

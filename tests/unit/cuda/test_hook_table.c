@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "hooks.h"
-#include "site.h"
+#include "cuda/hooks.h"
+#include "stall/site.h"
 
 #define LEGACY     CU_GET_PROC_ADDRESS_LEGACY_STREAM
 #define PER_THREAD CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
@@ -242,7 +242,7 @@ static void names_that_only_look_like_ours_are_not_hooked(void **state)
 #define HOOK_DRIVER(symbol, ...) extern char exported_##symbol __asm__(#symbol);
 #define HOOK_RUNTIME(name, variant, ...)                                                           \
     extern char exported_##name##variant __asm__(#name #variant);
-#include "hooks.def"
+#include "cuda/hooks.def"
 
 static void every_symbol_is_found_and_has_its_wrapper(void **state)
 {
@@ -257,7 +257,7 @@ static void every_symbol_is_found_and_has_its_wrapper(void **state)
 #define EXPECT_RUNTIME(name, hook)       EXPECT(name, hook, false)
 #define HOOK_DRIVER(symbol, ...)         EXPECT(symbol, GB_HOOK_##symbol, true)
 #define HOOK_RUNTIME(name, variant, ...) EXPECT_RUNTIME(name##variant, GB_HOOK_##name##variant)
-#include "hooks.def"
+#include "cuda/hooks.def"
 }
 
 static void families_are_those_of_a_reader(void **state)

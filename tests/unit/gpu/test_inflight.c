@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "capture.h"
+#include "gpu/capture.h"
 #include "in_child.h"
 #include "inflight_calls.h"
 

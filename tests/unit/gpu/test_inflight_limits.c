@@ -10,9 +10,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "counters.h"
 #include "in_child.h"
 #include "inflight_calls.h"
+#include "record/counters.h"
 
 /* ---- snapshots ---- */
 

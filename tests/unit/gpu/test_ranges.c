@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counters.h"
+#include "gpu/ranges.h"
 #include "in_child.h"
-#include "ranges.h"
+#include "record/counters.h"
 
 #define UNIT  64 /* bytes; what the model does not know is within one */
 #define UNITS 4096

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "config_said.h"
-#include "environment.h"
+#include "options/environment.h"
 
 #define UNTOUCHED 77u
 

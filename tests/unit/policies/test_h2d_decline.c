@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "capture.h"
+#include "gpu/capture.h"
+#include "gpu/ranges.h"
 #include "in_child.h"
-#include "ranges.h"
 #include "staging.h"
 
 /* ---- one copy, one reason ---- */

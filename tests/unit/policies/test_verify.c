@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include "in_child.h"
+#include "policies/verify.h"
 #include "staging.h"
-#include "verify.h"
 
 static int right_scenario(int every)
 {

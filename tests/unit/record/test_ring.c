@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "ring.h"
+#include "record/ring.h"
 
 #define PRODUCERS  4
 #define PER_THREAD 200000u

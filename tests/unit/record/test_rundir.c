@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rundir.h"
+#include "record/rundir.h"
 
 static char root[64];
 static struct gb_rundir dir;

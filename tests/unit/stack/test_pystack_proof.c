@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "pystack_internal.h"
+#include "stack/pystack_internal.h"
 
 #define PAGE 4096
 

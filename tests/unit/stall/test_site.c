@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counters.h"
-#include "hooks.h"
+#include "cuda/hooks.h"
 #include "in_child.h"
-#include "pystack.h"
-#include "site.h"
+#include "record/counters.h"
+#include "stack/pystack.h"
+#include "stall/site.h"
 
 static int identity_scenario(int unused)
 {

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core_fakes.h"
+#include "gpu/ranges.h"
 #include "in_child.h"
-#include "ranges.h"
 
 #define KIB     ((size_t)1 << 10)
 #define MIB     ((size_t)1 << 20)

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "capture.h"
 #include "core_fakes.h"
+#include "gpu/capture.h"
+#include "gpu/ranges.h"
 #include "in_child.h"
-#include "ranges.h"
 
 #define MIB     ((size_t)1 << 20)
 #define CONTEXT ((CUcontext)0xc0)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "core_fakes.h"
+#include "gpu/ranges.h"
 #include "in_child.h"
-#include "ranges.h"
 
 #define STREAMS     3
 #define EVENTS      12

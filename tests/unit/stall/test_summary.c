@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "config.h"
+#include "options/config.h"
 #include "record_fakes.h"
-#include "summary.h"
+#include "stall/summary.h"
 
 #define MS 1000000ull
 #define S  1000000000ull

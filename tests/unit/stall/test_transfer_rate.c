@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "in_child.h"
-#include "transfer_rate.h"
+#include "stall/transfer_rate.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

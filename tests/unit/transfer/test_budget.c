@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "budget.h"
+#include "transfer/budget.h"
 
 #define MIB  (1ull << 20)
 #define WANT (64 * MIB)

@@ -1,6 +1,6 @@
 /* test_copier.c: copies with a helper give the same bytes, return only when all of them are read
  * and written, and several at once do not meet. */
-#include "copier.h"
+#include "transfer/copier.h"
 
 #include <pthread.h>
 #include <setjmp.h>
