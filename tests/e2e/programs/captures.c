@@ -1,5 +1,9 @@
 /* captures.c: four threads copy from pageable memory while a fifth opens and closes stream captures
- * in all three modes, as many as the first argument says. No capture may fail, no byte be wrong. */
+ * in all three modes, as many as the first argument says. No capture may fail, no byte be wrong.
+ *
+ * Every thread has allocated before the first capture begins: cudaMalloc is refused, and ends the
+ * capture, while another thread holds a global one open (CUDA driver API,
+ * cuThreadExchangeStreamCaptureMode). */
 #include "check.h"
 
 #include <cuda_runtime_api.h>
@@ -10,6 +14,7 @@
 #define THREADS 4
 #define BYTES   (200u << 10)
 
+static pthread_barrier_t allocated;
 static int stop;
 static uint64_t copied;
 
@@ -22,6 +27,7 @@ static void *copies(void *arg)
     uintptr_t wrong = 0;
     CHECK(cudaMalloc(&target, BYTES) == cudaSuccess);
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    pthread_barrier_wait(&allocated);
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         memset(source, value++, BYTES);
         CHECK(cudaMemcpyAsync(target, source, BYTES, cudaMemcpyHostToDevice, stream) ==
@@ -62,8 +68,10 @@ int main(int argc, char **argv)
     uintptr_t wrong = 0;
     CHECK(argc == 2);
     CHECK(cudaSetDevice(0) == cudaSuccess);
+    CHECK(pthread_barrier_init(&allocated, NULL, THREADS + 1) == 0);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, copies, (void *)(i * 50)) == 0);
+    pthread_barrier_wait(&allocated);
     while (__atomic_load_n(&copied, __ATOMIC_RELAXED) < 10 * THREADS) {
     }
     int failed = captures(atoi(argv[1]));
